@@ -10,6 +10,9 @@ mod actions;
 #[cfg(all(debug_assertions, unix))]
 #[path = "user_code/reach.rs"]
 mod reach;
+#[cfg(all(debug_assertions, unix, feature = "tracing"))]
+#[path = "common/subscriber.rs"]
+mod subscriber;
 #[cfg(all(debug_assertions, unix))]
 #[path = "user_code/table.rs"]
 mod table;

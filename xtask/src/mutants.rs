@@ -456,9 +456,11 @@ mod tests {
         if target.contains('.') {
             let text = fs::read_to_string(folder.join("tests").join(target));
             let text = text.unwrap_or_default();
-            let in_c = [format!("void {test}(void)"), format!("CASE({test})")];
-            let in_cpp = [format!("void {test}()"), format!("\t{test}();")];
-            return [in_c, in_cpp].iter().any(|parts| parts.iter().all(|part| text.contains(part)));
+            // A case of its program, or called by `main`.
+            let of_main = [format!("void {test}()"), format!("\t{test}();")];
+            let is_case = [format!("CASE({test})"), format!("MISTAKE({test},")];
+            return is_case.iter().any(|part| text.contains(part))
+                || of_main.iter().all(|part| text.contains(part));
         }
         let mut module = match target {
             "lib" => folder.join("src"),

@@ -110,7 +110,7 @@ fn compile(flavor: &str, into: &Path) -> Result<PathBuf> {
     let program = into.join(flavor);
     run(c_compiler()
         .args(["-O2", "-g", "-pthread", "-Wall", "-Wextra", "-Werror"])
-        .arg(format!("-DFLAVOR_{}", flavor.to_uppercase()))
+        .arg(format!("-DFLAVOR={flavor}"))
         .arg(root().join("compat/torture/torture.c"))
         .arg("-o")
         .arg(&program)

@@ -1,7 +1,6 @@
 //! What the libraries look like from outside, side by side with Debian's: symbols, their kinds and
 //! sizes, sonames, layouts. And the traps into which a replacement falls: data that executables
-//! have copied into themselves, libraries that are loaded while the program runs, a worker that its
-//! program joins.
+//! have copied into themselves, libraries that are loaded while the program runs.
 
 mod elf;
 
@@ -173,24 +172,6 @@ fn thread_local_readers_are_reached_by_descriptors() {
     }
 }
 
-#[test]
-fn layouts_and_numbers_are_debians() {
-    needs::or_return!(Liburcu);
-    let said = |whose| {
-        let libraries = ["-lurcu-memb", "-lurcu-bp", "-lurcu-qsbr"];
-        run(&compile("abi/layouts.c", whose, &libraries), whose, &[])
-    };
-    let (theirs, ours) = (said(Whose::Debians), said(Whose::Ours));
-    assert!(theirs.lines().count() > 70, "{theirs}");
-    // What 0.14 has added is behind what 0.13 has.
-    let theirs =
-        theirs.replace("struct rcu_flavor_struct 112 8\n", "struct rcu_flavor_struct 128 8\n");
-    for (ours, theirs) in ours.lines().zip(theirs.lines()) {
-        assert_eq!(ours, theirs, "ours against Debian's");
-    }
-    assert_eq!(ours, theirs);
-}
-
 /// This test needs an executable with copies of these.
 fn has_copies(program: &Path, symbols: &[&str]) {
     let relocations = relocations(program);
@@ -309,35 +290,6 @@ fn liburcu_and_liburcu_memb_are_one_in_a_process() {
     }
 }
 
-/// A program compiled against either headers says `ok` on either libraries.
-fn holds_on_both(source: &str, arguments: impl Fn(Whose) -> Option<&'static str>) {
-    let sides = sides();
-    for &headers in &sides {
-        let program = compile(source, headers, &["-lurcu-memb"]);
-        for &libraries in &sides {
-            let arguments: Vec<_> = arguments(libraries).into_iter().collect();
-            assert_eq!(run(&program, libraries, &arguments), "ok\n");
-        }
-    }
-}
-
-/// Trap 3.
-#[test]
-fn a_freed_worker_s_thread_is_joined_by_its_program() {
-    if needs::met(&[]) {
-        holds_on_both("abi/joinable.c", |_| None);
-    }
-}
-
-/// Trap 4.
-#[test]
-fn the_futex_of_the_interface_waits_and_wakes() {
-    if needs::met(&[]) {
-        let whose = |is_ours| Some(if is_ours { "ours" } else { "stock" });
-        holds_on_both("abi/futex.c", |libraries| whose(libraries == Whose::Ours));
-    }
-}
-
 /// Clients compiled with liburcu's assertions look at marks in the reader's record that only the
 /// library sets.
 #[test]
@@ -352,26 +304,6 @@ fn readers_compiled_with_assertions_find_themselves_registered() {
                 // The assertions are compiled in: this program fails without the mark.
                 let said = aborts(&program, libraries, &["unregistered"], &[]);
                 assert!(said.contains("registered"), "{flavor} with {headers:?} headers: {said}");
-            }
-        }
-    }
-}
-
-/// In the exported functions, which see what inlined ones cannot.
-#[test]
-fn misuse_of_exported_readers_is_named() {
-    needs::or_return!();
-    for flavor in FLAVORS {
-        let program = compile_for(flavor, "abi/misuse.c", Whose::Ours, &[]);
-        assert_eq!(run(&program, Whose::Ours, &["none"]), "ok\n");
-        for (mistake, without, named) in [
-            ("unlock", "qsbr", "rcu_read_unlock() outside a read-side critical section"),
-            ("lock", "bp", "rcu_read_lock() by a thread that is not registered"),
-        ] {
-            if flavor != without {
-                let debugging = [("QUIESCENCE_DEBUG", "1")];
-                let said = aborts(&program, Whose::Ours, &[mistake], &debugging);
-                assert!(said.contains(&format!("urcu_{flavor}: {named}")), "{said}");
             }
         }
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::program::{self, FLAVORS, Whose, aborts, compiler, ended, succeeds, text};
+use crate::program::{self, FLAVORS, Whose, aborts, compiler, ended, run, succeeds, text};
 use crate::scratch::scratch;
 use xtask::needs;
 
@@ -24,10 +24,10 @@ fn compile(source: &str, options: &[&str]) -> PathBuf {
 /// that the linker took parts of.
 fn of_flavor(flavor: &str, whose: Whose, how: &str, core: &str) -> (PathBuf, BTreeSet<PathBuf>) {
     let map = scratch("archives").join("map");
-    let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
+    let [name, define] = program::defines(flavor);
     let [library, mapped] = [format!("-lurcu-{flavor}"), format!("-Wl,-Map={}", map.display())];
     let inline = "-DURCU_INLINE_SMALL_FUNCTIONS";
-    let options = [how, &define, inline, &mapped, "-lurcu-cds", &library, core];
+    let options = [how, &name, &define, inline, &mapped, "-lurcu-cds", &library, core];
     let program = program::compile("archives/flavor.c", whose, &options);
     let text = fs::read_to_string(map).expect("the linker's map");
     let archives = text
@@ -75,7 +75,8 @@ fn static_programs_of_each_flavour_run_and_are_ours() {
         let ways = if flavor == "memb" { &["-static", "-static-pie"][..] } else { &["-static"] };
         for how in ways {
             let (program, used) = of_flavor(flavor, Whose::Ours, how, "-lquiescence");
-            runs(&program, &[]);
+            let said = run(&program, Whose::Ours, &[]);
+            assert_eq!(said.matches("ok ").count(), 4, "{said}");
             assert_eq!(flavors_inside(&program), [flavor], "{how}");
             let expected = ["libquiescence.a", "liburcu-cds.a", &format!("liburcu-{flavor}.a")];
             assert_eq!(used, expected.map(library).into());
@@ -151,10 +152,10 @@ fn a_plug_in_with_an_archive_of_its_own_is_named() {
     let host = compile("host.c", &["-lurcu-memb", "-ldl"]);
     let own = compile("host.c", &ARCHIVES);
     for (flavor, is_second) in [("memb", true), ("mb", false)] {
-        let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
+        let [name, _] = program::defines(flavor);
         let archive = format!("-lurcu-{flavor}");
         // Threads of the core outlive a dlclose.
-        let how = ["-shared", "-fPIC", "-Wl,-z,nodelete", &define, "-Wl,-Bstatic", &archive];
+        let how = ["-shared", "-fPIC", "-Wl,-z,nodelete", &name, "-Wl,-Bstatic", &archive];
         let plugin = compile("plugin.c", &[&how[..], &ARCHIVES[2..4]].concat());
         let plugin = plugin.to_str().expect("UTF-8");
         for program in [&host, &own] {

@@ -86,15 +86,17 @@ pub(crate) fn compile(source: &str, headers: Whose, options: &[&str]) -> PathBuf
     program.get_or_init(make).clone()
 }
 
-/// A program of a flavour: `FLAVOR_NAME` says which to its source.
+/// What tells a source its flavour, of which it includes the headers and asks which it is.
+pub(crate) fn defines(flavor: &str) -> [String; 2] {
+    [format!("-DFLAVOR={flavor}"), format!("-DFLAVOR_{}", flavor.to_uppercase())]
+}
+
+/// A program of a flavour.
 pub(crate) fn compile_for(flavor: &str, source: &str, headers: Whose, options: &[&str]) -> PathBuf {
-    let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
+    let [name, define] = defines(flavor);
     let library = format!("-lurcu-{flavor}");
-    compile(
-        source,
-        headers,
-        &[options, &[&define, &library, "-lurcu-cds", "-lurcu-common"]].concat(),
-    )
+    let of_flavor = [&*name, &define, &library, "-lurcu-cds", "-lurcu-common"];
+    compile(source, headers, &[options, &of_flavor].concat())
 }
 
 /// What runs a program on these libraries: ours are given their directory, Debian's are found

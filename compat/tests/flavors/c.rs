@@ -368,16 +368,3 @@ impl BpReaders {
         }
     }
 }
-
-/// A reader that registers, reads and unregisters, so many times, has come and gone.
-pub(crate) fn reader_passes(flavor: u32, times: u32) {
-    let reads = move || {
-        for _ in 0..times {
-            register(flavor);
-            read_lock(flavor);
-            read_unlock(flavor);
-            unregister(flavor);
-        }
-    };
-    elsewhere(reads);
-}

@@ -80,7 +80,9 @@ fn the_child_has_all_records_of_bp() {
 fn the_hooks_of_bp_keep_signals_away_and_deadlock_nowhere() {
     attach();
     elsewhere(|| {
+        assert!(!is_blocked(libc::SIGUSR1));
         quiescence_urcu_before_fork(BP);
+        assert!(is_blocked(libc::SIGUSR1));
         quiescence_urcu_before_fork(BP); // a library's, and its program's
         assert!(is_blocked(libc::SIGUSR1));
         quiescence_urcu_synchronize(BP);

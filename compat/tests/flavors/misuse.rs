@@ -1,5 +1,5 @@
 //! Misuse is named, and ends the process: each case in one of its own. What liburcu survives is in
-//! `regressions`; most of what is found only under `QUIESCENCE_DEBUG=1` is in `programs/misuse.c`.
+//! `regressions`; most of what programs do wrong is in `programs/misuse.c`.
 
 use crate::c::*;
 use crate::call_rcu;
@@ -7,10 +7,7 @@ use crate::call_rcu;
 /// A case: its name, what it does, what is said of it.
 type Case = (&'static str, fn(), &'static str);
 
-const CASES: [Case; 27] = [
-    ("twice", || (register(MEMB), register(MEMB)).1, "urcu_memb_register_thread() twice"),
-    ("qsbr twice", || (register(QSBR), register(QSBR)).1, "urcu_qsbr_register_thread() twice"),
-    ("never", || unregister(MB), "urcu_mb_unregister_thread() by a thread that is not registered"),
+const CASES: [Case; 14] = [
     (
         "again",
         || {
@@ -28,10 +25,6 @@ const CASES: [Case; 27] = [
         },
         "urcu_mb_register_thread() in a read-side",
     ),
-    ("self", || inside_own_section(MEMB), "urcu_memb_synchronize_rcu() inside"),
-    ("self mb", || inside_own_section(MB), "urcu_mb_synchronize_rcu() inside"),
-    ("self bp", || inside_own_section(BP), "urcu_bp_synchronize_rcu() inside"),
-    ("self signal", || inside_own_section(SIGNAL), "urcu_signal_synchronize_rcu() inside"),
     (
         "debug unknown",
         || {
@@ -50,30 +43,6 @@ const CASES: [Case; 27] = [
         "liburcu (quiescence): urcu_qsbr: what a library finds",
     ),
     (
-        "defer twice",
-        || {
-            quiescence_urcu_defer_register_thread(BP);
-            quiescence_urcu_defer_register_thread(BP);
-        },
-        "urcu_bp_defer_register_thread() twice",
-    ),
-    (
-        "defer never",
-        || quiescence_urcu_defer_unregister_thread(MB),
-        "urcu_mb_defer_unregister_thread() by a thread",
-    ),
-    (
-        "defer self",
-        || {
-            defer(MEMB, || {
-                defer(MEMB, || ());
-                quiescence_urcu_defer_barrier(MEMB);
-            });
-            quiescence_urcu_defer_barrier(MEMB);
-        },
-        "urcu_memb_defer_barrier() by a deferred function",
-    ),
-    (
         "defer inside",
         || {
             register(MEMB);
@@ -83,7 +52,6 @@ const CASES: [Case; 27] = [
         },
         "urcu_memb_defer_barrier_thread() inside",
     ),
-    ("hook", || quiescence_urcu_after_fork_parent(BP), "without urcu_bp_before_fork()"),
     ("hook child", || quiescence_urcu_after_fork_child(BP), "urcu_bp_after_fork_child() without"),
     ("copies", || attach_as(MB, &GP[MEMB as usize]), "two copies of this flavour"),
     ("portable signal", || register(SIGNAL), "urcu_signal: its readers execute no fences"),
@@ -103,16 +71,7 @@ const CASES: [Case; 27] = [
     ),
     ("freed twice", call_rcu::freed_twice, "was it freed before?"),
     ("no worker", call_rcu::no_worker_freed, "there is no such worker"),
-    ("barrier", call_rcu::barrier_in_a_callback, "urcu_mb_barrier() by a callback"),
-    ("queued twice", call_rcu::queued_twice, "is queued while it waits already"),
 ];
-
-fn inside_own_section(flavor: u32) {
-    register(flavor);
-    read_lock(flavor);
-    read_lock(flavor);
-    quiescence_urcu_synchronize(flavor);
-}
 
 fn ends_in_section(flavor: u32) {
     elsewhere(|| {

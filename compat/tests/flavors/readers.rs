@@ -61,18 +61,6 @@ fn readers_are_told_how_to_fence() {
     assert_eq!(said, [i32::from(light); 2]);
 }
 
-#[test]
-fn a_thread_may_register_again_and_again() {
-    attach();
-    for flavor in SECTIONS {
-        for _ in 0..3 {
-            beside_section(flavor, || ());
-            reader_passes(flavor, 3);
-        }
-        quiescence_urcu_synchronize(flavor);
-    }
-}
-
 /// Nothing of a thread that has ended is waited for, though it never unregistered, nor even left
 /// its section; one of QSBR's is online.
 #[test]

@@ -84,6 +84,10 @@ static void check_##type(void)								\
 	uatomic_and(word, (type) ~((type) 1 << (8 * sizeof(type) - 2)));		\
 	CHECK(words[1] == 0);								\
 	uatomic_set(word, (type) -1);							\
+	uatomic_inc(word);								\
+	CHECK(words[1] == 0);								\
+	uatomic_dec(word);								\
+	CHECK(words[1] == (type) -1);							\
 	CHECK(uatomic_add_return(word, 2) == 1);					\
 	CHECK(uatomic_sub_return(word, 2) == (type) -1);				\
 	CHECK(uatomic_cmpxchg(word, (type) -1, 3) == (type) -1 && words[1] == 3);	\

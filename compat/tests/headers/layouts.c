@@ -30,33 +30,37 @@
 			sizeof(((type *) 0)->member))
 #define VALUE(value)	printf("%s: %ld, size %zu\n", #value, (long) (value), sizeof(value))
 
+/* Up to seven members of a type. */
+#define MEMBERS_1(type, member)		MEMBER(type, member)
+#define MEMBERS_2(type, member, ...)	MEMBER(type, member); MEMBERS_1(type, __VA_ARGS__)
+#define MEMBERS_3(type, member, ...)	MEMBER(type, member); MEMBERS_2(type, __VA_ARGS__)
+#define MEMBERS_4(type, member, ...)	MEMBER(type, member); MEMBERS_3(type, __VA_ARGS__)
+#define MEMBERS_5(type, member, ...)	MEMBER(type, member); MEMBERS_4(type, __VA_ARGS__)
+#define MEMBERS_6(type, member, ...)	MEMBER(type, member); MEMBERS_5(type, __VA_ARGS__)
+#define MEMBERS_7(type, member, ...)	MEMBER(type, member); MEMBERS_6(type, __VA_ARGS__)
+#define EIGHTH(a, b, c, d, e, f, g, h, ...)	h
+#define COUNTED(...)	EIGHTH(__VA_ARGS__, MEMBERS_7, MEMBERS_6, MEMBERS_5, MEMBERS_4, MEMBERS_3, \
+			       MEMBERS_2, MEMBERS_1, )
+#define MEMBERS(type, ...)	COUNTED(__VA_ARGS__)(type, __VA_ARGS__)
+
 static void records(void)
 {
 	struct urcu_reader reader = { .registered = 1 };
 	struct urcu_qsbr_reader qsbr = { .registered = 1 };
 
 	TYPE(struct urcu_gp);
-	MEMBER(struct urcu_gp, ctr);
-	MEMBER(struct urcu_gp, futex);
+	MEMBERS(struct urcu_gp, ctr, futex);
 	TYPE(struct urcu_reader);
-	MEMBER(struct urcu_reader, ctr);
-	MEMBER(struct urcu_reader, need_mb);
-	MEMBER(struct urcu_reader, node);
-	MEMBER(struct urcu_reader, tid);
+	MEMBERS(struct urcu_reader, ctr, need_mb, node, tid);
 	printf("registered: %d\n", ((unsigned char *) &reader)[152]);
 	TYPE(struct urcu_qsbr_reader);
-	MEMBER(struct urcu_qsbr_reader, ctr);
-	MEMBER(struct urcu_qsbr_reader, node);
-	MEMBER(struct urcu_qsbr_reader, waiting);
-	MEMBER(struct urcu_qsbr_reader, tid);
+	MEMBERS(struct urcu_qsbr_reader, ctr, node, waiting, tid);
 	printf("registered: %d\n", ((unsigned char *) &qsbr)[160]);
 	TYPE(struct urcu_bp_gp);
-	MEMBER(struct urcu_bp_gp, ctr);
+	MEMBERS(struct urcu_bp_gp, ctr);
 	TYPE(struct urcu_bp_reader);
-	MEMBER(struct urcu_bp_reader, ctr);
-	MEMBER(struct urcu_bp_reader, node);
-	MEMBER(struct urcu_bp_reader, tid);
-	MEMBER(struct urcu_bp_reader, alloc);
+	MEMBERS(struct urcu_bp_reader, ctr, node, tid, alloc);
+	TYPE(urcu_bp_reader);
 	VALUE(URCU_GP_COUNT);
 	VALUE(URCU_GP_CTR_PHASE);
 	VALUE(URCU_GP_CTR_NEST_MASK);
@@ -70,35 +74,22 @@ static void records(void)
 static void flavors(void)
 {
 	TYPE(struct rcu_head);
-	MEMBER(struct rcu_head, next);
-	MEMBER(struct rcu_head, func);
+	MEMBERS(struct rcu_head, next, func);
 	TYPE(struct urcu_atfork);
-	MEMBER(struct urcu_atfork, before_fork);
-	MEMBER(struct urcu_atfork, after_fork_parent);
-	MEMBER(struct urcu_atfork, after_fork_child);
-	MEMBER(struct urcu_atfork, priv);
+	MEMBERS(struct urcu_atfork, before_fork, after_fork_parent, after_fork_child, priv);
 	/* Compared with 0.13's for what that has. */
 #ifdef LIBURCU_0_15
 	TYPE(struct rcu_flavor_struct);
-	MEMBER(struct rcu_flavor_struct, update_start_poll_synchronize_rcu);
-	MEMBER(struct rcu_flavor_struct, update_poll_state_synchronize_rcu);
+	MEMBERS(struct rcu_flavor_struct, update_start_poll_synchronize_rcu,
+		update_poll_state_synchronize_rcu);
 	TYPE(struct urcu_gp_poll_state);
-	MEMBER(struct urcu_gp_poll_state, grace_period_id);
+	MEMBERS(struct urcu_gp_poll_state, grace_period_id);
 #endif
-	MEMBER(struct rcu_flavor_struct, read_lock);
-	MEMBER(struct rcu_flavor_struct, read_unlock);
-	MEMBER(struct rcu_flavor_struct, read_ongoing);
-	MEMBER(struct rcu_flavor_struct, read_quiescent_state);
-	MEMBER(struct rcu_flavor_struct, update_call_rcu);
-	MEMBER(struct rcu_flavor_struct, update_synchronize_rcu);
-	MEMBER(struct rcu_flavor_struct, update_defer_rcu);
-	MEMBER(struct rcu_flavor_struct, thread_offline);
-	MEMBER(struct rcu_flavor_struct, thread_online);
-	MEMBER(struct rcu_flavor_struct, register_thread);
-	MEMBER(struct rcu_flavor_struct, unregister_thread);
-	MEMBER(struct rcu_flavor_struct, barrier);
-	MEMBER(struct rcu_flavor_struct, register_rculfhash_atfork);
-	MEMBER(struct rcu_flavor_struct, unregister_rculfhash_atfork);
+	MEMBERS(struct rcu_flavor_struct, read_lock, read_unlock, read_ongoing,
+		read_quiescent_state, update_call_rcu, update_synchronize_rcu, update_defer_rcu);
+	MEMBERS(struct rcu_flavor_struct, thread_offline, thread_online, register_thread,
+		unregister_thread, barrier, register_rculfhash_atfork,
+		unregister_rculfhash_atfork);
 	VALUE(URCU_CALL_RCU_RT);
 	VALUE(URCU_CALL_RCU_RUNNING);
 	VALUE(URCU_CALL_RCU_STOP);
@@ -128,39 +119,27 @@ static void orders(void)
 	TYPE(cds_wfs_stack_const_ptr_t);
 	TYPE(cds_lfs_stack_const_ptr_t);
 	TYPE(struct cds_lfht_alloc);
-	MEMBER(struct cds_lfht_alloc, malloc);
-	MEMBER(struct cds_lfht_alloc, calloc);
-	MEMBER(struct cds_lfht_alloc, realloc);
-	MEMBER(struct cds_lfht_alloc, aligned_alloc);
-	MEMBER(struct cds_lfht_alloc, free);
-	MEMBER(struct cds_lfht_alloc, state);
+	MEMBERS(struct cds_lfht_alloc, malloc, calloc, realloc, aligned_alloc, free, state);
 }
 #endif
 
 static void queues(void)
 {
 	TYPE(struct cds_wfcq_node);
-	MEMBER(struct cds_wfcq_node, next);
+	MEMBERS(struct cds_wfcq_node, next);
 	TYPE(struct __cds_wfcq_head);
 	TYPE(struct cds_wfcq_head);
-	MEMBER(struct cds_wfcq_head, node);
-	MEMBER(struct cds_wfcq_head, lock);
+	MEMBERS(struct cds_wfcq_head, node, lock);
 	TYPE(struct cds_wfcq_tail);
-	MEMBER(struct cds_wfcq_tail, p);
+	MEMBERS(struct cds_wfcq_tail, p);
 	TYPE(cds_wfcq_head_ptr_t);
 	TYPE(struct cds_wfq_node);
 	TYPE(struct cds_wfq_queue);
-	MEMBER(struct cds_wfq_queue, head);
-	MEMBER(struct cds_wfq_queue, tail);
-	MEMBER(struct cds_wfq_queue, dummy);
-	MEMBER(struct cds_wfq_queue, lock);
+	MEMBERS(struct cds_wfq_queue, head, tail, dummy, lock);
 	TYPE(struct cds_lfq_node_rcu);
-	MEMBER(struct cds_lfq_node_rcu, next);
-	MEMBER(struct cds_lfq_node_rcu, dummy);
+	MEMBERS(struct cds_lfq_node_rcu, next, dummy);
 	TYPE(struct cds_lfq_queue_rcu);
-	MEMBER(struct cds_lfq_queue_rcu, head);
-	MEMBER(struct cds_lfq_queue_rcu, tail);
-	MEMBER(struct cds_lfq_queue_rcu, queue_call_rcu);
+	MEMBERS(struct cds_lfq_queue_rcu, head, tail, queue_call_rcu);
 	VALUE(CDS_WFCQ_WOULDBLOCK);
 	VALUE(CDS_WFCQ_RET_WOULDBLOCK);
 	VALUE(CDS_WFCQ_RET_DEST_EMPTY);
@@ -174,25 +153,23 @@ static void queues(void)
 static void stacks(void)
 {
 	TYPE(struct cds_wfs_node);
-	MEMBER(struct cds_wfs_node, next);
+	MEMBERS(struct cds_wfs_node, next);
 	TYPE(struct cds_wfs_head);
 	TYPE(struct __cds_wfs_stack);
 	TYPE(struct cds_wfs_stack);
-	MEMBER(struct cds_wfs_stack, head);
-	MEMBER(struct cds_wfs_stack, lock);
+	MEMBERS(struct cds_wfs_stack, head, lock);
 	TYPE(cds_wfs_stack_ptr_t);
 	TYPE(struct cds_lfs_node);
-	MEMBER(struct cds_lfs_node, next);
+	MEMBERS(struct cds_lfs_node, next);
 	TYPE(struct cds_lfs_head);
 	TYPE(struct __cds_lfs_stack);
 	TYPE(struct cds_lfs_stack);
-	MEMBER(struct cds_lfs_stack, head);
-	MEMBER(struct cds_lfs_stack, lock);
+	MEMBERS(struct cds_lfs_stack, head, lock);
 	TYPE(cds_lfs_stack_ptr_t);
 	TYPE(struct cds_lfs_node_rcu);
-	MEMBER(struct cds_lfs_node_rcu, next);
+	MEMBERS(struct cds_lfs_node_rcu, next);
 	TYPE(struct cds_lfs_stack_rcu);
-	MEMBER(struct cds_lfs_stack_rcu, head);
+	MEMBERS(struct cds_lfs_stack_rcu, head);
 	VALUE(CDS_WFS_WOULDBLOCK);
 	VALUE(CDS_WFS_STATE_LAST);
 	TYPE(enum cds_wfs_state);
@@ -201,27 +178,21 @@ static void stacks(void)
 static void tables_and_lists(void)
 {
 	TYPE(struct cds_lfht_node);
-	MEMBER(struct cds_lfht_node, next);
-	MEMBER(struct cds_lfht_node, reverse_hash);
+	MEMBERS(struct cds_lfht_node, next, reverse_hash);
 	TYPE(struct cds_lfht_iter);
-	MEMBER(struct cds_lfht_iter, node);
-	MEMBER(struct cds_lfht_iter, next);
+	MEMBERS(struct cds_lfht_iter, node, next);
 	TYPE(struct cds_lfht_mm_type);
-	MEMBER(struct cds_lfht_mm_type, alloc_cds_lfht);
-	MEMBER(struct cds_lfht_mm_type, alloc_bucket_table);
-	MEMBER(struct cds_lfht_mm_type, free_bucket_table);
-	MEMBER(struct cds_lfht_mm_type, bucket_at);
+	MEMBERS(struct cds_lfht_mm_type, alloc_cds_lfht, alloc_bucket_table, free_bucket_table,
+		bucket_at);
 	VALUE(CDS_LFHT_AUTO_RESIZE);
 	VALUE(CDS_LFHT_ACCOUNTING);
 	TYPE(struct cds_list_head);
-	MEMBER(struct cds_list_head, next);
-	MEMBER(struct cds_list_head, prev);
+	MEMBERS(struct cds_list_head, next, prev);
 	TYPE(struct cds_hlist_head);
 	TYPE(struct cds_hlist_node);
-	MEMBER(struct cds_hlist_node, next);
-	MEMBER(struct cds_hlist_node, prev);
+	MEMBERS(struct cds_hlist_node, next, prev);
 	TYPE(struct urcu_ref);
-	MEMBER(struct urcu_ref, refcount);
+	MEMBERS(struct urcu_ref, refcount);
 }
 
 int main(void)

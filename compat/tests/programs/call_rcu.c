@@ -36,24 +36,7 @@ static void waits_for_the_callback(int *done)
 	idle_end();
 }
 
-static void default_worker(void)
-{
-	long ran = 0;
-	int done = 0;
-	pthread_t on;
-	struct item item = { .ran = &ran, .on = &on, .done = &done };
-
-	rcu_register_thread();
-	call_rcu(&item.head, item_run);
-	/* By itself, without a barrier. */
-	waits_for_the_callback(&done);
-	CHECK_EQUAL(ran, 1);
-	CHECK(!pthread_equal(on, pthread_self()));
-	CHECK(pthread_equal(on, get_call_rcu_thread(get_default_call_rcu_data())));
-	rcu_unregister_thread();
-}
-
-static void after_the_section(void)
+CASE(after_the_section)
 {
 	long ran = 0;
 	struct updater updater = { 0 };
@@ -74,12 +57,11 @@ static void after_the_section(void)
 	CHECK_EQUAL(count_of(&ran), 1);
 }
 
-static void from_a_section(void)
+READER_CASE(from_a_section)
 {
 	long ran = 0;
 	struct item items[10];
 
-	rcu_register_thread();
 	for (int i = 0; i < 10; i++) {
 		items[i] = (struct item){ .ran = &ran };
 		rcu_read_lock();
@@ -89,20 +71,17 @@ static void from_a_section(void)
 	rcu_quiescent_state();
 	rcu_barrier();
 	CHECK_EQUAL(count_of(&ran), 10);
-	rcu_unregister_thread();
 }
 
-static void a_callback_queues_itself_again(void)
+READER_CASE(a_callback_queues_itself_again)
 {
 	long ran = 0;
 	int done = 0;
 	struct item item = { .ran = &ran, .done = &done, .again = 3 };
 
-	rcu_register_thread();
 	call_rcu(&item.head, item_run);
 	waits_for_the_callback(&done);
 	CHECK_EQUAL(count_of(&ran), 4);
-	rcu_unregister_thread();
 }
 
 static void in_a_callback(struct rcu_head *head)
@@ -117,15 +96,13 @@ static void in_a_callback(struct rcu_head *head)
 	flag_set(item->done);
 }
 
-static void a_callback_may_read(void)
+READER_CASE(a_callback_may_read)
 {
 	int done = 0;
 	struct item item = { .done = &done };
 
-	rcu_register_thread();
 	call_rcu(&item.head, in_a_callback);
 	waits_for_the_callback(&done);
-	rcu_unregister_thread();
 }
 
 struct producer {
@@ -136,11 +113,10 @@ struct producer {
 	struct call_rcu_data *worker;
 };
 
-static void *produce(void *argument)
+static void produce(void *argument)
 {
 	struct producer *producer = argument;
 
-	rcu_register_thread();
 	set_thread_call_rcu_data(producer->worker);
 	for (int i = 0; i < producer->count; i++) {
 		producer->items[i] = (struct item){ .ran = producer->ran };
@@ -149,8 +125,6 @@ static void *produce(void *argument)
 			rcu_quiescent_state();
 	}
 	set_thread_call_rcu_data(NULL);
-	rcu_unregister_thread();
-	return NULL;
 }
 
 static void produce_from_many(struct call_rcu_data **workers)
@@ -165,7 +139,7 @@ static void produce_from_many(struct call_rcu_data **workers)
 		producers[i].count = EACH;
 		producers[i].ran = &ran;
 		producers[i].worker = workers ? workers[i % 2] : NULL;
-		producers[i].thread = thread_start(produce, &producers[i]);
+		producers[i].thread = reader_start(produce, &producers[i]);
 	}
 	for (int i = 0; i < THREADS; i++)
 		thread_end(producers[i].thread);
@@ -176,20 +150,22 @@ static void produce_from_many(struct call_rcu_data **workers)
 		free(producers[i].items);
 }
 
-static void many_threads_one_worker(void)
+CASE(many_threads_one_worker)
 {
 	produce_from_many(NULL);
 }
 
-static void many_threads_two_workers(void)
+/* multipathd 0.9.4 asks for its worker's thread, frees the worker, and joins the thread then. */
+CASE(many_threads_two_workers)
 {
 	struct call_rcu_data *workers[2] = { create_call_rcu_data(0, -1), create_call_rcu_data(0, -1) };
 	pthread_t threads[2];
 
 	CHECK(workers[0] != NULL && workers[1] != NULL && workers[0] != workers[1]);
+	for (int i = 0; i < 2; i++)
+		threads[i] = get_call_rcu_thread(workers[i]);
 	produce_from_many(workers);
 	for (int i = 0; i < 2; i++) {
-		threads[i] = get_call_rcu_thread(workers[i]);
 		call_rcu_data_free(workers[i]);
 		/* The worker ends by itself, and is its user's to join; liburcu joins it itself since 0.14. */
 		if (!is_liburcu("0.15"))
@@ -197,7 +173,7 @@ static void many_threads_two_workers(void)
 	}
 }
 
-static void barrier_with_nothing_to_do(void)
+CASE(barrier_with_nothing_to_do)
 {
 	for (int i = 0; i < 3; i++)
 		rcu_barrier();
@@ -214,13 +190,12 @@ static void *barrier_run(void *argument)
 	return NULL;
 }
 
-static void barriers_at_once(void)
+READER_CASE(barriers_at_once)
 {
 	long ran = 0;
 	struct item items[50];
 	pthread_t threads[3];
 
-	rcu_register_thread();
 	for (int i = 0; i < 50; i++) {
 		items[i] = (struct item){ .ran = &ran };
 		call_rcu(&items[i].head, item_run);
@@ -233,14 +208,27 @@ static void barriers_at_once(void)
 	thread_end(threads[1]);
 	thread_end(threads[2]);
 	idle_end();
-	rcu_unregister_thread();
 }
 
-static void who_has_which_worker(void)
+/* By itself, without a barrier. */
+static void ran_on(struct call_rcu_data *worker)
+{
+	long ran = 0;
+	int done = 0;
+	pthread_t on;
+	struct item item = { .ran = &ran, .on = &on, .done = &done };
+
+	call_rcu(&item.head, item_run);
+	waits_for_the_callback(&done);
+	CHECK_EQUAL(ran, 1);
+	CHECK(!pthread_equal(on, pthread_self()));
+	CHECK(pthread_equal(on, get_call_rcu_thread(worker)));
+}
+
+READER_CASE(who_has_which_worker)
 {
 	struct call_rcu_data *standard, *own;
 
-	rcu_register_thread();
 	standard = get_default_call_rcu_data();
 	CHECK(standard != NULL);
 	CHECK(get_default_call_rcu_data() == standard);
@@ -252,48 +240,21 @@ static void who_has_which_worker(void)
 	CHECK(get_thread_call_rcu_data() == own);
 	CHECK(get_call_rcu_data() == own);
 	CHECK(get_default_call_rcu_data() == standard);
+	ran_on(own);
 	set_thread_call_rcu_data(NULL);
 	CHECK(get_thread_call_rcu_data() == NULL);
 	CHECK(get_call_rcu_data() == standard);
+	ran_on(standard);
 	idle_begin();
 	call_rcu_data_free(own);
 	idle_end();
-	rcu_unregister_thread();
 }
 
-static void ran_on(struct call_rcu_data *worker)
-{
-	long ran = 0;
-	int done = 0;
-	pthread_t on;
-	struct item item = { .ran = &ran, .on = &on, .done = &done };
-
-	call_rcu(&item.head, item_run);
-	waits_for_the_callback(&done);
-	CHECK(pthread_equal(on, get_call_rcu_thread(worker)));
-}
-
-static void a_threads_own_worker(void)
-{
-	struct call_rcu_data *own = create_call_rcu_data(0, -1);
-
-	rcu_register_thread();
-	set_thread_call_rcu_data(own);
-	ran_on(own);
-	set_thread_call_rcu_data(NULL);
-	ran_on(get_default_call_rcu_data());
-	idle_begin();
-	call_rcu_data_free(own);
-	idle_end();
-	rcu_unregister_thread();
-}
-
-static void a_real_time_worker(void)
+READER_CASE(a_real_time_worker)
 {
 	struct call_rcu_data *own = create_call_rcu_data(URCU_CALL_RCU_RT, -1);
 
 	CHECK(own != NULL);
-	rcu_register_thread();
 	set_thread_call_rcu_data(own);
 	ran_on(own);
 	ran_on(own);
@@ -304,7 +265,6 @@ static void a_real_time_worker(void)
 	idle_begin();
 	call_rcu_data_free(own);
 	idle_end();
-	rcu_unregister_thread();
 }
 
 static int last_cpu(void)
@@ -317,30 +277,6 @@ static int last_cpu(void)
 		if (CPU_ISSET(cpu, &set))
 			last = cpu;
 	return last;
-}
-
-static void freed_with_work_left(void)
-{
-	enum { COUNT = 500 };
-	static struct item items[COUNT];
-	struct call_rcu_data *own = create_call_rcu_data(0, -1);
-	pthread_t thread = get_call_rcu_thread(own);
-	long ran = 0;
-
-	rcu_register_thread();
-	set_thread_call_rcu_data(own);
-	for (int i = 0; i < COUNT; i++) {
-		items[i] = (struct item){ .ran = &ran };
-		call_rcu(&items[i].head, item_run);
-	}
-	set_thread_call_rcu_data(NULL);
-	rcu_unregister_thread();
-	call_rcu_data_free(own);
-	/* liburcu joins it itself since 0.14. */
-	if (!is_liburcu("0.15"))
-		thread_end(thread);
-	rcu_barrier();
-	CHECK_EQUAL(count_of(&ran), COUNT);
 }
 
 struct slow {
@@ -376,13 +312,12 @@ static void *frees(void *argument)
 }
 
 /* Once a worker has been freed it runs nothing any more: what it was at has ended. */
-static void freeing_waits_for_the_worker(void)
+READER_CASE(freeing_waits_for_the_worker)
 {
 	struct slow slow = { .begun = 0 };
 	struct freeing freeing = { .worker = create_call_rcu_data(0, -1), .slow = &slow };
 	pthread_t thread;
 
-	rcu_register_thread();
 	set_thread_call_rcu_data(freeing.worker);
 	call_rcu(&slow.head, slow_run);
 	set_thread_call_rcu_data(NULL);
@@ -394,7 +329,6 @@ static void freeing_waits_for_the_worker(void)
 	flag_set(&slow.leave);
 	thread_end(thread);
 	idle_end();
-	rcu_unregister_thread();
 }
 
 struct suicidal {
@@ -412,41 +346,38 @@ static void frees_its_own_worker(struct rcu_head *head)
 }
 
 /* By its own callback: liburcu would wait for itself. */
-static void freed_by_its_own_callback(void)
+READER_CASE(freed_by_its_own_callback)
 {
 	struct suicidal suicidal = { .worker = create_call_rcu_data(0, -1) };
+	pthread_t thread = get_call_rcu_thread(suicidal.worker);
 
-	rcu_register_thread();
 	set_thread_call_rcu_data(suicidal.worker);
 	call_rcu(&suicidal.head, frees_its_own_worker);
 	set_thread_call_rcu_data(NULL);
 	idle_begin();
 	flag_await(&suicidal.ran);
+	thread_end(thread);
 	idle_end();
-	rcu_unregister_thread();
 }
 
-static void freeing_nothing(void)
+READER_CASE(freeing_nothing)
 {
 	long ran = 0;
 	struct item item = { .ran = &ran };
 
-	rcu_register_thread();
 	call_rcu_data_free(NULL);
 	/* The default worker is not to be freed: nothing happens. */
 	call_rcu_data_free(get_default_call_rcu_data());
 	call_rcu(&item.head, item_run);
 	rcu_barrier();
 	CHECK_EQUAL(count_of(&ran), 1);
-	rcu_unregister_thread();
 }
 
-static void a_cpus_worker(void)
+READER_CASE(a_cpus_worker)
 {
 	int cpu = last_cpu();
 	struct call_rcu_data *own = create_call_rcu_data(0, -1), *other = create_call_rcu_data(0, -1);
 
-	rcu_register_thread();
 	pin_to_cpu(cpu);
 	CHECK(get_cpu_call_rcu_data(cpu) == NULL);
 	CHECK(get_cpu_call_rcu_data(-1) == NULL);
@@ -461,6 +392,7 @@ static void a_cpus_worker(void)
 	set_thread_call_rcu_data(NULL);
 	CHECK(get_call_rcu_data() == own);
 	errno = 0;
+	CHECK_EQUAL(set_cpu_call_rcu_data(cpu, own), -EEXIST);
 	CHECK_EQUAL(set_cpu_call_rcu_data(cpu, other), -EEXIST);
 	CHECK_EQUAL(errno, EEXIST);
 	CHECK(get_cpu_call_rcu_data(cpu) == own);
@@ -472,20 +404,19 @@ static void a_cpus_worker(void)
 	CHECK_EQUAL(errno, EINVAL);
 	CHECK_EQUAL(set_cpu_call_rcu_data(cpu, NULL), 0);
 	CHECK(get_cpu_call_rcu_data(cpu) == NULL);
+	CHECK_EQUAL(set_cpu_call_rcu_data(cpu, NULL), 0);
 	CHECK(get_call_rcu_data() == get_default_call_rcu_data());
 	idle_begin();
 	synchronize_rcu();
 	call_rcu_data_free(own);
 	call_rcu_data_free(other);
 	idle_end();
-	rcu_unregister_thread();
 }
 
-static void a_worker_for_every_cpu(void)
+READER_CASE(a_worker_for_every_cpu)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
-	rcu_register_thread();
 	for (int round = 0; round < 2; round++) {
 		CHECK_EQUAL(create_all_cpu_call_rcu_data(0), 0);
 		/* Those that are there stay. */
@@ -506,80 +437,25 @@ static void a_worker_for_every_cpu(void)
 			CHECK(get_cpu_call_rcu_data((int)cpu) == NULL);
 		CHECK(get_call_rcu_data() == get_default_call_rcu_data());
 	}
-	rcu_unregister_thread();
 }
 
-static void *ends_with_a_worker_set(void *argument)
+static void ends_with_a_worker_set(void *argument)
 {
 	struct producer *producer = argument;
 
-	rcu_register_thread();
 	set_thread_call_rcu_data(producer->worker);
 	producer->items[0] = (struct item){ .ran = producer->ran };
 	call_rcu(&producer->items[0].head, item_run);
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void a_threads_worker_outlives_it(void)
+CASE(a_threads_worker_outlives_it)
 {
 	long ran = 0;
 	struct item item;
 	struct producer producer = { .items = &item, .ran = &ran, .worker = create_call_rcu_data(0, -1) };
 
-	thread_end(thread_start(ends_with_a_worker_set, &producer));
+	thread_end(reader_start(ends_with_a_worker_set, &producer));
 	rcu_barrier();
 	CHECK_EQUAL(count_of(&ran), 1);
 	call_rcu_data_free(producer.worker);
 }
-
-static void hook_count(void *priv)
-{
-	++*(int *)priv;
-}
-
-/* What a hash table asks of the flavour: to be notified of forks while it has a worker of its own. */
-static void told_of_forks(void)
-{
-	static int called;
-	static struct urcu_atfork hooks = {
-		.before_fork = hook_count,
-		.after_fork_parent = hook_count,
-		.after_fork_child = hook_count,
-		.priv = &called,
-	};
-
-	called = 0;
-	urcu_register_rculfhash_atfork(&hooks);
-	call_rcu_before_fork();
-	CHECK_EQUAL(called, 1);
-	call_rcu_after_fork_parent();
-	CHECK_EQUAL(called, 2);
-	urcu_unregister_rculfhash_atfork(&hooks);
-	call_rcu_before_fork();
-	call_rcu_after_fork_parent();
-	CHECK_EQUAL(called, 2);
-}
-
-CASES(
-	CASE(default_worker),
-	CASE(after_the_section),
-	CASE(from_a_section),
-	CASE(a_callback_queues_itself_again),
-	CASE(a_callback_may_read),
-	CASE(many_threads_one_worker),
-	CASE(many_threads_two_workers),
-	CASE(barrier_with_nothing_to_do),
-	CASE(barriers_at_once),
-	CASE(who_has_which_worker),
-	CASE(a_threads_own_worker),
-	CASE(a_real_time_worker),
-	CASE(freed_with_work_left),
-	CASE(freeing_waits_for_the_worker),
-	CASE(freed_by_its_own_callback),
-	CASE(freeing_nothing),
-	CASE(a_cpus_worker),
-	CASE(a_worker_for_every_cpu),
-	CASE(a_threads_worker_outlives_it),
-	CASE(told_of_forks),
-)

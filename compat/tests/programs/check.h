@@ -54,6 +54,14 @@ static UNUSED void check_equal(const char *file, int line, const char *what, lon
 /* For numbers: says both. */
 #define CHECK_EQUAL(is, should)	check_equal(__FILE__, __LINE__, #is, (long)(is), (long)(should))
 
+/* What a call answers, and the state that it gives: `state` was another one before. */
+#define CHECK_WITH_STATE(call, answer, expected)	\
+	do {						\
+		state = -1;				\
+		CHECK((call) == (answer));		\
+		CHECK_EQUAL(state, expected);		\
+	} while (0)
+
 /* Flags and counts between threads: sequentially consistent, since what is tested is not theirs to order. */
 static inline void flag_set(int *flag)
 {
@@ -184,7 +192,33 @@ static UNUSED void child_ended_well(pid_t child)
 struct test_case {
 	const char *name;
 	void (*run)(void);
+	int line;
+	struct test_case *next;
 };
+
+/* In the order in which they stand in the program. */
+static struct test_case *cases;
+
+static void case_add(struct test_case *added)
+{
+	struct test_case **at = &cases;
+
+	while (*at && (*at)->line < added->line)
+		at = &(*at)->next;
+	added->next = *at;
+	*at = added;
+}
+
+/* CASE(name) { ... } is one of the program's, which `main` finds by itself. */
+#define CASE(name)									\
+	static void name(void);								\
+	__attribute__((constructor)) static void name##_is_a_case(void)			\
+	{										\
+		static struct test_case this_one = { #name, name, __LINE__, NULL };	\
+											\
+		case_add(&this_one);							\
+	}										\
+	static void name(void)
 
 static void *case_run(void *argument)
 {
@@ -232,28 +266,28 @@ static UNUSED void check_libraries(void)
 		CHECK_EQUAL(ours, strcmp(expected, "ours") == 0);
 }
 
-static int check_main(const struct test_case *cases, size_t case_count, int argc, char **argv)
+int main(int argc, char **argv)
 {
 	int all_but = argc > 1 && strcmp(argv[1], "--not") == 0;
 	int first = all_but ? 2 : 1;
 	size_t ran = 0;
 
 	if (argc > 1 && strcmp(argv[1], "--list") == 0) {
-		for (size_t i = 0; i < case_count; i++)
-			printf("%s\n", cases[i].name);
+		for (const struct test_case *one = cases; one; one = one->next)
+			printf("%s\n", one->name);
 		return 0;
 	}
 	check_libraries();
-	for (size_t i = 0; i < case_count; i++) {
-		int named = is_among(cases[i].name, argc - first, argv + first);
+	for (struct test_case *one = cases; one; one = one->next) {
+		int named = is_among(one->name, argc - first, argv + first);
 
 		if (argc > 1 && named == all_but)
 			continue;
-		printf("run %s\n", cases[i].name);
+		printf("run %s\n", one->name);
 		fflush(stdout);
 		/* In a thread of its own: what a case leaves behind in its thread is no other's matter. */
-		thread_end(thread_start(case_run, (void *)&cases[i]));
-		printf("ok %s\n", cases[i].name);
+		thread_end(thread_start(case_run, one));
+		printf("ok %s\n", one->name);
 		fflush(stdout);
 		ran++;
 	}
@@ -263,14 +297,5 @@ static int check_main(const struct test_case *cases, size_t case_count, int argc
 	}
 	return 0;
 }
-
-#define CASE(name) { #name, name }
-#define CASES(...)								\
-	int main(int argc, char **argv)						\
-	{									\
-		static const struct test_case cases[] = { __VA_ARGS__ };	\
-										\
-		return check_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv); \
-	}
 
 #endif

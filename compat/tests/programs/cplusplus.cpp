@@ -99,7 +99,7 @@ struct Section {
 	}
 };
 
-void publication()
+CASE(publication)
 {
 	Counted *current = nullptr;
 	std::atomic<bool> stop{false};
@@ -143,7 +143,7 @@ void publication()
 	CHECK_EQUAL(Counted::living, 0);
 }
 
-void deferred()
+CASE(deferred)
 {
 	Registered registered;
 
@@ -160,7 +160,7 @@ int same_text(cds_lfht_node *node, const void *key)
 	return counted_of(node, &Counted::node)->text == *static_cast<const std::string *>(key);
 }
 
-void hash_table()
+CASE(hash_table)
 {
 	Registered registered;
 	cds_lfht *table = cds_lfht_new(1, 1, 0, CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, nullptr);
@@ -200,7 +200,7 @@ void hash_table()
 	CHECK_EQUAL(Counted::living, 0);
 }
 
-void lists()
+CASE(lists)
 {
 	CDS_LIST_HEAD(list);
 	CDS_HLIST_HEAD(chain);
@@ -239,7 +239,7 @@ struct Number {
 	long value;
 };
 
-void queues_and_stacks()
+CASE(queues_and_stacks)
 {
 	cds_wfcq_head head;
 	cds_wfcq_tail tail;
@@ -290,7 +290,7 @@ void queues_and_stacks()
 	rcu_barrier();
 }
 
-void atomics()
+CASE(atomics)
 {
 	unsigned long value = 1;
 	int small = 5;
@@ -310,7 +310,7 @@ void atomics()
 	cmm_smp_mb();
 }
 
-void the_flavour_structure()
+CASE(the_flavour_structure)
 {
 	const rcu_flavor_struct *flavor = &rcu_flavor;
 	rcu_head head;
@@ -328,7 +328,7 @@ void the_flavour_structure()
 	flavor->unregister_thread();
 }
 
-void references()
+CASE(references)
 {
 	static int released;
 	urcu_ref ref;
@@ -343,14 +343,3 @@ void references()
 }
 
 } // namespace
-
-CASES(
-	CASE(publication),
-	CASE(deferred),
-	CASE(hash_table),
-	CASE(lists),
-	CASE(queues_and_stacks),
-	CASE(atomics),
-	CASE(the_flavour_structure),
-	CASE(references),
-)

@@ -40,17 +40,6 @@ static void leave(void)
 	rcu_unregister_thread();
 }
 
-static void called_with_their_arguments(void)
-{
-	enter();
-	for (uintptr_t i = 1; i <= 10; i++)
-		defer_rcu(i % 2 ? add : add_twice, (void *)(i * 8));
-	rcu_defer_barrier_thread();
-	CHECK_EQUAL(count_of(&calls), 10);
-	CHECK_EQUAL(sum, (1 + 3 + 5 + 7 + 9) * 8 + 2 * (2 + 4 + 6 + 8 + 10) * 8);
-	leave();
-}
-
 static uintptr_t last;
 
 static void remember(void *argument)
@@ -59,7 +48,7 @@ static void remember(void *argument)
 	count_add(&calls, 1);
 }
 
-static void arguments_of_any_bits(void)
+CASE(arguments_of_any_bits)
 {
 	static const uintptr_t patterns[] = {
 		0, 1, 2, 3, 4, 5, (uintptr_t)-1, (uintptr_t)-2, (uintptr_t)-3, (uintptr_t)-4,
@@ -82,6 +71,7 @@ static void arguments_of_any_bits(void)
 		defer_rcu(i % 2 ? add_twice : add, (void *)patterns[i]);
 	}
 	rcu_defer_barrier_thread();
+	CHECK_EQUAL(count_of(&calls), sizeof(patterns) / sizeof(patterns[0]));
 	CHECK_EQUAL(sum, expected);
 	leave();
 }
@@ -99,7 +89,7 @@ __attribute__((used)) void odd_function_target(void *argument)
 __asm__(".text\n\t.balign 16\n\tnop\n\t.globl odd_function\n\t.type odd_function, @function\n"
 	"odd_function:\n\tjmp odd_function_target\n\t.size odd_function, .-odd_function\n\t.balign 16\n");
 
-static void functions_at_odd_addresses(void)
+CASE(functions_at_odd_addresses)
 {
 	/* The compiler believes that functions are aligned. */
 	void (*volatile odd)(void *) = odd_function;
@@ -117,7 +107,7 @@ static void functions_at_odd_addresses(void)
 }
 #endif
 
-static void more_than_a_ring_holds(void)
+CASE(more_than_a_ring_holds)
 {
 	enum { COUNT = 20000 };
 
@@ -154,7 +144,7 @@ static void *barrier_run(void *argument)
 }
 
 /* Also: one thread's barrier is for what another one has deferred. */
-static void after_the_section(void)
+CASE(after_the_section)
 {
 	struct updater barrier = { 0 };
 	struct held_section held = { 0 };
@@ -175,7 +165,7 @@ static void after_the_section(void)
 	leave();
 }
 
-static void called_without_a_barrier(void)
+CASE(called_without_a_barrier)
 {
 	enter();
 	defer_rcu(add, (void *)8);
@@ -185,7 +175,7 @@ static void called_without_a_barrier(void)
 	leave();
 }
 
-static void leaving_loses_nothing(void)
+CASE(leaving_loses_nothing)
 {
 	enter();
 	for (uintptr_t i = 0; i < 100; i++)
@@ -196,7 +186,7 @@ static void leaving_loses_nothing(void)
 	CHECK_EQUAL(sum, 99 * 100 / 2);
 }
 
-static void registers_again(void)
+CASE(registers_again)
 {
 	for (int round = 0; round < 3; round++) {
 		enter();
@@ -208,10 +198,9 @@ static void registers_again(void)
 	}
 }
 
-static void *defers(void *argument)
+static void defers(void *argument)
 {
 	(void)argument;
-	rcu_register_thread();
 	CHECK_EQUAL(rcu_defer_register_thread(), 0);
 	for (uintptr_t i = 0; i < 3000; i++) {
 		defer_rcu(add, (void *)1);
@@ -220,24 +209,22 @@ static void *defers(void *argument)
 	}
 	rcu_defer_barrier_thread();
 	rcu_defer_unregister_thread();
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void from_many_threads(void)
+CASE(from_many_threads)
 {
 	pthread_t threads[4];
 
 	calls = 0;
 	for (int i = 0; i < 4; i++)
-		threads[i] = thread_start(defers, NULL);
+		threads[i] = reader_start(defers, NULL);
 	for (int i = 0; i < 4; i++)
 		thread_end(threads[i]);
 	rcu_defer_barrier();
 	CHECK_EQUAL(count_of(&calls), 4 * 3000);
 }
 
-static void nothing_to_wait_for(void)
+CASE(nothing_to_wait_for)
 {
 	rcu_defer_barrier();
 	enter();
@@ -248,18 +235,3 @@ static void nothing_to_wait_for(void)
 	/* The library's own end, as its destructor does it: no thread is registered any more. */
 	rcu_defer_exit();
 }
-
-CASES(
-	CASE(called_with_their_arguments),
-	CASE(arguments_of_any_bits),
-#if defined(__x86_64__)
-	CASE(functions_at_odd_addresses),
-#endif
-	CASE(more_than_a_ring_holds),
-	CASE(after_the_section),
-	CASE(called_without_a_barrier),
-	CASE(leaving_loses_nothing),
-	CASE(registers_again),
-	CASE(from_many_threads),
-	CASE(nothing_to_wait_for),
-)

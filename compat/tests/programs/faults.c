@@ -46,11 +46,10 @@ static void callback(struct rcu_head *head)
 }
 
 /* In liburcu every batch of callbacks is followed by 10 ms of sleep, and so is every barrier. */
-static void no_callback_waits_for_a_timer(void)
+READER_CASE(no_callback_waits_for_a_timer)
 {
 	static struct rcu_head heads[20];
 
-	rcu_register_thread();
 	ran = 0;
 	timers = 0;
 	for (int i = 0; i < 20; i++) {
@@ -59,7 +58,6 @@ static void no_callback_waits_for_a_timer(void)
 		CHECK_EQUAL(count_of(&ran), i + 1);
 	}
 	CHECK_EQUAL(count_of(&timers), 0);
-	rcu_unregister_thread();
 }
 
 /* The number of the system call that a thread of this process is in. */
@@ -81,7 +79,7 @@ static long system_call_of(pid_t thread)
  * In liburcu a bulletproof updater that finds a reader looks again every 10 ms. Ours cannot be woken by bp's inlined readers
  * either, and takes short naps; all others sleep until they are woken.
  */
-static void no_grace_period_waits_for_a_timer(void)
+CASE(no_grace_period_waits_for_a_timer)
 {
 	struct updater updater = { 0 };
 	struct held_section held = { .done = &updater.done };
@@ -96,18 +94,15 @@ static void no_grace_period_waits_for_a_timer(void)
 	CHECK_EQUAL(count_of(&timers), 0);
 }
 
-static void *newcomer(void *argument)
+static void newcomer(void *argument)
 {
-	rcu_register_thread();
 	section_begin();
 	section_end();
-	rcu_unregister_thread();
 	flag_set(argument);
-	return NULL;
 }
 
 /* A thread registers, reads and leaves while a grace period waits for somebody else's section. */
-static void threads_register_beside_a_stalled_reader(void)
+CASE(threads_register_beside_a_stalled_reader)
 {
 	struct updater updater = { 0 };
 	struct held_section held = { .done = &updater.done };
@@ -117,7 +112,7 @@ static void threads_register_beside_a_stalled_reader(void)
 	for (int i = 0; i < 10; i++) {
 		int been = 0;
 
-		thread_end(thread_start(newcomer, &been));
+		thread_end(reader_start(newcomer, &been));
 		CHECK(flag_is_set(&been));
 	}
 	CHECK(!flag_is_set(&updater.done));
@@ -130,24 +125,20 @@ static void nothing(void *argument)
 	(void)argument;
 }
 
-static void *defers_a_lot(void *argument)
+static void defers_a_lot(void *argument)
 {
 	(void)argument;
-	rcu_register_thread();
 	CHECK_EQUAL(rcu_defer_register_thread(), 0);
 	/* Several rings full, and online all the while. */
 	for (uintptr_t i = 0; i < 20000; i++)
 		defer_rcu(nothing, (void *)(i * 8));
 	rcu_defer_unregister_thread();
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void *reclaims(void *argument)
+static void reclaims(void *argument)
 {
 	int *stop = argument;
 
-	rcu_register_thread();
 	CHECK_EQUAL(rcu_defer_register_thread(), 0);
 	while (!flag_is_set(stop)) {
 		defer_rcu(nothing, NULL);
@@ -155,18 +146,16 @@ static void *reclaims(void *argument)
 		rcu_quiescent_state();
 	}
 	rcu_defer_unregister_thread();
-	rcu_unregister_thread();
-	return NULL;
 }
 
 /* In liburcu's QSBR a thread that finds its ring full waits for a mutex whose holder waits for it. */
-static void full_rings_while_others_reclaim(void)
+CASE(full_rings_while_others_reclaim)
 {
 	int stop = 0;
-	pthread_t deferring[2], reclaiming = thread_start(reclaims, &stop);
+	pthread_t deferring[2], reclaiming = reader_start(reclaims, &stop);
 
 	for (int i = 0; i < 2; i++)
-		deferring[i] = thread_start(defers_a_lot, NULL);
+		deferring[i] = reader_start(defers_a_lot, NULL);
 	for (int i = 0; i < 2; i++)
 		thread_end(deferring[i]);
 	flag_set(&stop);
@@ -183,12 +172,11 @@ static void where(struct rcu_head *head)
 	count_add(&ran, 1);
 }
 
-static void workers_are_bound_at_once(void)
+READER_CASE(workers_are_bound_at_once)
 {
 	cpu_set_t allowed;
 
 	CHECK_EQUAL(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	rcu_register_thread();
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		struct rcu_head head;
 
@@ -209,13 +197,4 @@ static void workers_are_bound_at_once(void)
 		call_rcu_data_free(worker);
 		idle_end();
 	}
-	rcu_unregister_thread();
 }
-
-CASES(
-	CASE(no_callback_waits_for_a_timer),
-	CASE(no_grace_period_waits_for_a_timer),
-	CASE(threads_register_beside_a_stalled_reader),
-	CASE(full_rings_while_others_reclaim),
-	CASE(workers_are_bound_at_once),
-)

@@ -12,24 +12,28 @@
 #if defined(FLAVOR_MEMB)
 #define RCU_MEMBARRIER
 #include <urcu.h>
-#define FLAVOR_SYMBOL(name) urcu_memb_##name
+#define FLAVOR_PREFIX urcu_memb
 #elif defined(FLAVOR_MB)
 #define RCU_MB
 #include <urcu.h>
-#define FLAVOR_SYMBOL(name) urcu_mb_##name
+#define FLAVOR_PREFIX urcu_mb
 #elif defined(FLAVOR_SIGNAL)
 #define RCU_SIGNAL
 #include <urcu.h>
-#define FLAVOR_SYMBOL(name) urcu_signal_##name
+#define FLAVOR_PREFIX urcu_signal
 #elif defined(FLAVOR_QSBR)
 #include <urcu-qsbr.h>
-#define FLAVOR_SYMBOL(name) urcu_qsbr_##name
+#define FLAVOR_PREFIX urcu_qsbr
 #elif defined(FLAVOR_BP)
 #include <urcu-bp.h>
-#define FLAVOR_SYMBOL(name) urcu_bp_##name
+#define FLAVOR_PREFIX urcu_bp
 #else
 #error "compile with -DFLAVOR_MEMB, _MB, _SIGNAL, _QSBR or _BP"
 #endif
+
+#define FLAVOR_JOINED(prefix, name) prefix##_##name
+#define FLAVOR_JOIN(prefix, name) FLAVOR_JOINED(prefix, name)
+#define FLAVOR_SYMBOL(name) FLAVOR_JOIN(FLAVOR_PREFIX, name)
 
 /* Preprocessor's truth, for what a flavour has and others have not. */
 #if defined(FLAVOR_QSBR)
@@ -66,6 +70,44 @@ static inline void idle_end(void)
 	rcu_thread_online();
 }
 
+/* A case whose thread is registered while it lasts. */
+#define READER_CASE(name)								\
+	static void name##_as_a_reader(void);						\
+	CASE(name)									\
+	{										\
+		rcu_register_thread();							\
+		name##_as_a_reader();							\
+		rcu_unregister_thread();						\
+	}										\
+	static void name##_as_a_reader(void)
+
+struct registered {
+	void (*run)(void *argument);
+	void *argument;
+};
+
+static void *registered_run(void *argument)
+{
+	struct registered thread = *(struct registered *)argument;
+
+	free(argument);
+	rcu_register_thread();
+	thread.run(thread.argument);
+	rcu_unregister_thread();
+	return NULL;
+}
+
+/* A thread that is registered while it calls `run`. */
+static UNUSED pthread_t reader_start(void (*run)(void *), void *argument)
+{
+	struct registered *thread = (struct registered *)malloc(sizeof(*thread));
+
+	CHECK(thread != NULL);
+	thread->run = run;
+	thread->argument = argument;
+	return thread_start(registered_run, thread);
+}
+
 /* A reader who stays inside one section from `inside` until `leave` is set; `done` must not be set meanwhile. */
 struct held_section {
 	int depth;		/* how deep the section is nested; 0 counts as 1 */
@@ -76,12 +118,11 @@ struct held_section {
 	pthread_t thread;
 };
 
-static UNUSED void *held_section_run(void *argument)
+static UNUSED void held_section_run(void *argument)
 {
 	struct held_section *held = (struct held_section *)argument;
 	int depth = held->depth ? held->depth : 1;
 
-	rcu_register_thread();
 	for (int i = 0; i < depth; i++)
 		rcu_read_lock();
 	for (int i = 0; i < depth - 1; i++)
@@ -93,13 +134,11 @@ static UNUSED void *held_section_run(void *argument)
 		CHECK(!flag_is_set(held->done));
 	flag_set(&held->left);
 	section_end();
-	rcu_unregister_thread();
-	return NULL;
 }
 
 static UNUSED void held_section_start(struct held_section *held)
 {
-	held->thread = thread_start(held_section_run, held);
+	held->thread = reader_start(held_section_run, held);
 	flag_await(&held->inside);
 }
 

@@ -7,7 +7,7 @@
 
 static const struct rcu_flavor_struct *volatile flavor = &rcu_flavor;
 
-static void no_pointer_is_missing(void)
+CASE(no_pointer_is_missing)
 {
 #ifdef LIBURCU_0_13
 	CHECK_EQUAL(sizeof(struct rcu_flavor_struct), 112);
@@ -56,7 +56,7 @@ static void *updates(void *argument)
 	return NULL;
 }
 
-static void readers_and_updaters(void)
+CASE(readers_and_updaters)
 {
 	struct reader reader = { 0 };
 	struct updater updater = { 0 };
@@ -85,7 +85,7 @@ static void deferred(void *argument)
 	count_add(&ran, (long)(intptr_t)argument);
 }
 
-static void callbacks(void)
+CASE(callbacks)
 {
 	struct rcu_head head;
 
@@ -107,7 +107,7 @@ static void count_hook(void *priv)
 	++*(int *)priv;
 }
 
-static void fork_hooks(void)
+CASE(fork_hooks)
 {
 	int called = 0;
 	struct urcu_atfork hooks = { count_hook, count_hook, count_hook, &called };
@@ -121,10 +121,3 @@ static void fork_hooks(void)
 	call_rcu_after_fork_parent();
 	CHECK_EQUAL(called, 2);
 }
-
-CASES(
-	CASE(no_pointer_is_missing),
-	CASE(readers_and_updaters),
-	CASE(callbacks),
-	CASE(fork_hooks),
-)

@@ -65,9 +65,9 @@ static void everything(void)
 	idle_end();
 }
 
-static void fork_and_go_on(void (*in_child)(void))
+/* A child does that and ends well. The hook before the fork has been called. */
+static void forked(void (*in_child)(void))
 {
-	before_fork();
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
@@ -79,29 +79,24 @@ static void fork_and_go_on(void (*in_child)(void))
 	idle_begin();
 	child_ended_well(child);
 	idle_end();
+}
+
+static void fork_and_go_on(void (*in_child)(void))
+{
+	before_fork();
+	forked(in_child);
 	everything();
 }
 
-static void with_nothing_used(void)
+READER_CASE(with_nothing_used)
 {
-	rcu_register_thread();
 	fork_and_go_on(everything);
-	rcu_unregister_thread();
 }
 
-static void with_a_default_worker(void)
-{
-	rcu_register_thread();
-	everything();
-	fork_and_go_on(everything);
-	rcu_unregister_thread();
-}
-
-static void with_workers_of_each_kind(void)
+READER_CASE(with_workers_of_each_kind)
 {
 	struct call_rcu_data *own = create_call_rcu_data(0, -1);
 
-	rcu_register_thread();
 	CHECK_EQUAL(create_all_cpu_call_rcu_data(0), 0);
 	set_thread_call_rcu_data(own);
 	everything();
@@ -112,7 +107,6 @@ static void with_workers_of_each_kind(void)
 	free_all_cpu_call_rcu_data();
 	call_rcu_data_free(own);
 	idle_end();
-	rcu_unregister_thread();
 }
 
 static struct rcu_head queued[100];
@@ -125,28 +119,16 @@ static void queued_is_run(void)
 }
 
 /* What is queued while the workers are paused is run in the parent and in the child, once in each. */
-static void with_callbacks_queued(void)
+READER_CASE(with_callbacks_queued)
 {
-	rcu_register_thread();
 	everything();
 	ran = 0;
 	before_fork();
 	for (int i = 0; i < 100; i++)
 		call_rcu(&queued[i], callback);
 	CHECK_EQUAL(count_of(&ran), 0);
-	pid_t child = fork();
-	CHECK(child >= 0);
-	if (child == 0) {
-		after_fork_child();
-		queued_is_run();
-		child_leaves();
-	}
-	after_fork_parent();
-	idle_begin();
-	child_ended_well(child);
-	idle_end();
+	forked(queued_is_run);
 	queued_is_run();
-	rcu_unregister_thread();
 }
 
 static void grandchild(void)
@@ -155,12 +137,10 @@ static void grandchild(void)
 	fork_and_go_on(everything);
 }
 
-static void a_child_forks(void)
+READER_CASE(a_child_forks)
 {
-	rcu_register_thread();
 	everything();
 	fork_and_go_on(grandchild);
-	rcu_unregister_thread();
 }
 
 static int told_before, told_parent, told_child;
@@ -183,62 +163,46 @@ static void on_child(void *priv)
 	told_child++;
 }
 
-static void hooks_of_the_hash_table(void)
+static void told_as_a_child(void)
+{
+	CHECK_EQUAL(told_child, 1);
+	CHECK_EQUAL(told_parent, 0);
+	everything();
+}
+
+READER_CASE(hooks_of_the_hash_table)
 {
 	static struct urcu_atfork hooks = { on_before_fork, on_parent, on_child, &told_before };
 
-	rcu_register_thread();
 	urcu_register_rculfhash_atfork(&hooks);
 	before_fork();
 	CHECK_EQUAL(told_before, 1);
-	pid_t child = fork();
-	CHECK(child >= 0);
-	if (child == 0) {
-		after_fork_child();
-		CHECK_EQUAL(told_child, 1);
-		CHECK_EQUAL(told_parent, 0);
-		everything();
-		child_leaves();
-	}
-	after_fork_parent();
+	forked(told_as_a_child);
 	CHECK_EQUAL(told_parent, 1);
 	CHECK_EQUAL(told_child, 0);
 	urcu_unregister_rculfhash_atfork(&hooks);
-	child_ended_well(child);
-	rcu_unregister_thread();
 }
 
 /*
  * A reader of another thread is inside a section when the process forks: it is not in the child, and no thread there may
  * wait for it. In liburcu's registered flavours it is waited for, for ever.
  */
-static void beside_another_threads_section(void)
+READER_CASE(beside_another_threads_section)
 {
 	struct held_section held = { 0 };
 
 	held_section_start(&held);
-	rcu_register_thread();
 	before_fork();
-	pid_t child = fork();
-	CHECK(child >= 0);
-	if (child == 0) {
-		after_fork_child();
-		everything();
-		child_leaves();
-	}
-	after_fork_parent();
+	forked(everything);
 	idle_begin();
-	child_ended_well(child);
 	held_section_end(&held);
 	idle_end();
 	everything();
-	rcu_unregister_thread();
 }
 
 /* Most programs know of no hooks. Beside a worker that was not paused, the child still reads and waits. */
-static void without_hooks(void)
+READER_CASE(without_hooks)
 {
-	rcu_register_thread();
 	everything();
 	pid_t child = fork();
 	CHECK(child >= 0);
@@ -254,16 +218,4 @@ static void without_hooks(void)
 	child_ended_well(child);
 	idle_end();
 	everything();
-	rcu_unregister_thread();
 }
-
-CASES(
-	CASE(with_nothing_used),
-	CASE(with_a_default_worker),
-	CASE(with_workers_of_each_kind),
-	CASE(with_callbacks_queued),
-	CASE(a_child_forks),
-	CASE(hooks_of_the_hash_table),
-	CASE(beside_another_threads_section),
-	CASE(without_hooks),
-)

@@ -5,13 +5,12 @@
  */
 #include "lfht.h"
 
-static void add_find_delete(void)
+READER_CASE(add_find_delete)
 {
 	struct cds_lfht *table = table_of(0);
 	struct item items[100];
 	struct cds_lfht_iter iter;
 
-	rcu_register_thread();
 	rcu_read_lock();
 	CHECK(find(table, 1) == NULL);
 	cds_lfht_first(table, &iter);
@@ -48,10 +47,9 @@ static void add_find_delete(void)
 	CHECK_EQUAL(nodes_in(table), 0);
 	rcu_read_unlock();
 	table_end(table);
-	rcu_unregister_thread();
 }
 
-static void duplicates(void)
+READER_CASE(duplicates)
 {
 	struct cds_lfht *table = table_of(0);
 	struct item items[30];
@@ -60,7 +58,6 @@ static void duplicates(void)
 	struct item *item;
 	int count[3] = { 0, 0, 0 };
 
-	rcu_register_thread();
 	rcu_read_lock();
 	for (long i = 0; i < 30; i++) {
 		item_init(&items[i], i % 3, i);
@@ -100,16 +97,14 @@ static void duplicates(void)
 	CHECK_EQUAL(walk, 20);
 	rcu_read_unlock();
 	table_end(table);
-	rcu_unregister_thread();
 }
 
-static void unique(void)
+READER_CASE(unique)
 {
 	struct cds_lfht *table = table_of(0);
 	struct item first, second, third, other;
 	long key = 7;
 
-	rcu_register_thread();
 	item_init(&first, 7, 1);
 	item_init(&second, 7, 2);
 	item_init(&third, 7, 3);
@@ -149,7 +144,6 @@ static void unique(void)
 	CHECK_EQUAL(cds_lfht_del(table, &other.node), 0);
 	rcu_read_unlock();
 	table_end(table);
-	rcu_unregister_thread();
 }
 
 static void fill(struct cds_lfht *table, struct item *items, long count)
@@ -183,7 +177,7 @@ static void empty(struct cds_lfht *table, struct item *items, long count)
 	rcu_quiescent_state();
 }
 
-static void resized_by_hand(void)
+READER_CASE(resized_by_hand)
 {
 	enum { COUNT = 1000 };
 	static struct item items[COUNT];
@@ -191,7 +185,6 @@ static void resized_by_hand(void)
 	struct cds_lfht *table = cds_lfht_new(1, 1, 0, 0, NULL);
 
 	CHECK(table != NULL);
-	rcu_register_thread();
 	fill(table, items, COUNT);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		cds_lfht_resize(table, sizes[i]);
@@ -199,7 +192,6 @@ static void resized_by_hand(void)
 	}
 	empty(table, items, COUNT);
 	table_end(table);
-	rcu_unregister_thread();
 }
 
 static void with_back_end(const struct cds_lfht_mm_type *back_end, unsigned long max)
@@ -226,30 +218,30 @@ static void with_back_end(const struct cds_lfht_mm_type *back_end, unsigned long
 	rcu_unregister_thread();
 }
 
-static void back_end_order(void)
+CASE(back_end_order)
 {
 	with_back_end(&cds_lfht_mm_order, 0);
 	with_back_end(&cds_lfht_mm_order, 4096);
 }
 
-static void back_end_chunk(void)
+CASE(back_end_chunk)
 {
 	with_back_end(&cds_lfht_mm_chunk, 1 << 16);
 }
 
-static void back_end_mmap(void)
+CASE(back_end_mmap)
 {
 	with_back_end(&cds_lfht_mm_mmap, 1 << 16);
 }
 
-static void back_end_chosen(void)
+CASE(back_end_chosen)
 {
 	with_back_end(NULL, 0);
 	with_back_end(NULL, 1 << 12);
 }
 
 /* Where a back-end keeps its buckets: found by the function in its structure, whichever thread calls it. */
-static void buckets_where_they_belong(void)
+CASE(buckets_where_they_belong)
 {
 	static const struct cds_lfht_mm_type *const back_ends[] = {
 		&cds_lfht_mm_order, &cds_lfht_mm_chunk, &cds_lfht_mm_mmap,
@@ -274,12 +266,11 @@ static void buckets_where_they_belong(void)
 }
 
 /* Asked for, or ended, by an online thread while the table's own worker is at it. */
-static void resized_and_destroyed_while_online(void)
+READER_CASE(resized_and_destroyed_while_online)
 {
 	enum { COUNT = 3000 };
 	static struct item items[COUNT];
 
-	rcu_register_thread();
 	for (int round = 0; round < 20; round++) {
 		struct cds_lfht *table = table_of(CDS_LFHT_AUTO_RESIZE);
 
@@ -289,18 +280,16 @@ static void resized_and_destroyed_while_online(void)
 		empty(table, items, COUNT);
 		CHECK_EQUAL(cds_lfht_destroy(table, NULL), 0);
 	}
-	rcu_unregister_thread();
 }
 
 /*
  * Ended by a thread in a section, while the table's own worker waits for that section to shrink it. The items may be
  * freed when the table is gone.
  */
-static void destroyed_in_a_section(void)
+READER_CASE(destroyed_in_a_section)
 {
 	enum { COUNT = 3000 };
 
-	rcu_register_thread();
 	for (int round = 0; round < 20; round++) {
 		struct item *items = calloc(COUNT, sizeof(*items));
 		struct cds_lfht *table = table_of(CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING);
@@ -319,10 +308,9 @@ static void destroyed_in_a_section(void)
 		rcu_quiescent_state();
 		free(items);
 	}
-	rcu_unregister_thread();
 }
 
-static void refused(void)
+READER_CASE(refused)
 {
 	/* Sizes are powers of two, and the maximum is at least the minimum's. */
 	CHECK(cds_lfht_new(3, 4, 0, 0, NULL) == NULL);
@@ -332,7 +320,6 @@ static void refused(void)
 	CHECK(cds_lfht_new(0, 4, 0, 0, NULL) == NULL);
 	struct cds_lfht *table = cds_lfht_new_flavor(1, 1, 1, 0, &rcu_flavor, NULL);
 	CHECK(table != NULL);
-	rcu_register_thread();
 	struct item item;
 	item_init(&item, 1, 1);
 	rcu_read_lock();
@@ -344,10 +331,9 @@ static void refused(void)
 	CHECK_EQUAL(cds_lfht_del(table, &item.node), 0);
 	rcu_read_unlock();
 	table_end(table);
-	rcu_unregister_thread();
 }
 
-static void attributes_come_back(void)
+CASE(attributes_come_back)
 {
 	pthread_attr_t attributes, *back = NULL;
 	struct cds_lfht *table;
@@ -363,7 +349,7 @@ static void attributes_come_back(void)
 	pthread_attr_destroy(&attributes);
 }
 
-static void accounting(void)
+READER_CASE(accounting)
 {
 	enum { COUNT = 5000 };
 	static struct item items[COUNT];
@@ -371,7 +357,6 @@ static void accounting(void)
 	long before, after;
 	unsigned long count;
 
-	rcu_register_thread();
 	fill(table, items, COUNT);
 	rcu_read_lock();
 	cds_lfht_count_nodes(table, &before, &count, &after);
@@ -389,7 +374,6 @@ static void accounting(void)
 	CHECK_EQUAL(before, 0);
 	CHECK_EQUAL(after, 0);
 	table_end(table);
-	rcu_unregister_thread();
 }
 
 /* Buckets are nodes of the one list, marked in their links: so many does the table have now. */
@@ -410,33 +394,15 @@ static long buckets_of(struct cds_lfht *table)
 	return buckets;
 }
 
-static void grows_by_itself(void)
-{
-	enum { COUNT = 20000 };
-	struct item *items = calloc(COUNT, sizeof(*items));
-	struct cds_lfht *table = cds_lfht_new(1, 1, 0, CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, NULL);
-
-	CHECK(items != NULL && table != NULL);
-	rcu_register_thread();
-	fill(table, items, COUNT);
-	check_all(table, items, COUNT);
-	empty(table, items, COUNT);
-	table_end(table);
-	rcu_unregister_thread();
-	free(items);
-}
-
 /*
  * In liburcu a resize whose worker is quicker than the thread that asked for it is the last one: the table stays at a few
  * buckets for good, and this waits for ever.
  */
-static void no_resize_is_lost(void)
+READER_CASE(no_resize_is_lost)
 {
 	enum { COUNT = 2000, TABLES = 30 };
-	struct item *items = calloc(COUNT, sizeof(*items));
+	static struct item items[COUNT];
 
-	CHECK(items != NULL);
-	rcu_register_thread();
 	for (int i = 0; i < TABLES; i++) {
 		struct cds_lfht *table = cds_lfht_new(1, 1, 0, CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, NULL);
 		long buckets;
@@ -454,15 +420,13 @@ static void no_resize_is_lost(void)
 		empty(table, items, COUNT);
 		table_end(table);
 	}
-	rcu_unregister_thread();
-	free(items);
 }
 
 /* Exported for the library's own use, in no header. */
 unsigned int cds_lfht_fls_ulong(unsigned long x);
 int cds_lfht_get_count_order_ulong(unsigned long x);
 
-static void powers_of_two(void)
+CASE(powers_of_two)
 {
 	CHECK_EQUAL(cds_lfht_fls_ulong(0), 0);
 	for (unsigned int i = 0; i < CAA_BITS_PER_LONG; i++) {
@@ -480,13 +444,12 @@ static void powers_of_two(void)
 }
 
 /* A table with a worker of its own continues in a child. */
-static void in_a_child(void)
+READER_CASE(in_a_child)
 {
 	enum { COUNT = 3000 };
 	static struct item items[2 * COUNT];
 	struct cds_lfht *table = table_of(CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING);
 
-	rcu_register_thread();
 	fill(table, items, COUNT);
 	idle_begin();
 	call_rcu_before_fork();
@@ -513,26 +476,4 @@ static void in_a_child(void)
 	check_all(table, items, COUNT);
 	empty(table, items, COUNT);
 	table_end(table);
-	rcu_unregister_thread();
 }
-
-CASES(
-	CASE(add_find_delete),
-	CASE(duplicates),
-	CASE(unique),
-	CASE(resized_by_hand),
-	CASE(back_end_order),
-	CASE(back_end_chunk),
-	CASE(back_end_mmap),
-	CASE(back_end_chosen),
-	CASE(buckets_where_they_belong),
-	CASE(resized_and_destroyed_while_online),
-	CASE(destroyed_in_a_section),
-	CASE(refused),
-	CASE(attributes_come_back),
-	CASE(accounting),
-	CASE(grows_by_itself),
-	CASE(no_resize_is_lost),
-	CASE(powers_of_two),
-	CASE(in_a_child),
-)

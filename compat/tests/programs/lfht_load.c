@@ -24,12 +24,11 @@ static void item_free(struct rcu_head *head)
 }
 
 /* Keys below `keys` are always there, replaced all the time; those above come and go. */
-static void *reads_under_load(void *argument)
+static void reads_under_load(void *argument)
 {
 	struct load *load = argument;
 	unsigned long random = 1;
 
-	rcu_register_thread();
 	while (!flag_is_set(&load->stop)) {
 		random = random * 6364136223846793005UL + 1442695040888963407UL;
 		long key = (long)(random >> 33) % (2 * load->keys);
@@ -46,8 +45,6 @@ static void *reads_under_load(void *argument)
 		}
 		section_end();
 	}
-	rcu_unregister_thread();
-	return NULL;
 }
 
 static struct item *item_new(long key)
@@ -59,12 +56,11 @@ static struct item *item_new(long key)
 	return item;
 }
 
-static void *writes_under_load(void *argument)
+static void writes_under_load(void *argument)
 {
 	struct load *mine = argument, *load = mine->shared;
 	unsigned long random = (unsigned long)mine->writer + 7;
 
-	rcu_register_thread();
 	for (int i = 0; i < 10000; i++) {
 		random = random * 6364136223846793005UL + 1442695040888963407UL;
 		long key = (long)(random >> 33) % (2 * load->keys);
@@ -94,19 +90,14 @@ static void *writes_under_load(void *argument)
 		rcu_read_unlock();
 		rcu_quiescent_state();
 	}
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void *resizes_under_load(void *argument)
+static void resizes_under_load(void *argument)
 {
 	struct load *load = argument;
 
-	rcu_register_thread();
 	for (unsigned long i = 0; i < 12 || !flag_is_set(&load->stop); i++)
 		cds_lfht_resize(load->table, 1UL << (i * 5 % 11));
-	rcu_unregister_thread();
-	return NULL;
 }
 
 static void under_load(int flags, int by_hand)
@@ -128,12 +119,12 @@ static void under_load(int flags, int by_hand)
 	load.owned = KEYS;
 	idle_begin();
 	for (int i = 0; i < READERS; i++)
-		reading[i] = thread_start(reads_under_load, &load);
+		reading[i] = reader_start(reads_under_load, &load);
 	if (by_hand)
-		resizing = thread_start(resizes_under_load, &load);
+		resizing = reader_start(resizes_under_load, &load);
 	for (int i = 0; i < WRITERS; i++) {
 		writers[i] = (struct load){ .writer = i, .shared = &load };
-		writing[i] = thread_start(writes_under_load, &writers[i]);
+		writing[i] = reader_start(writes_under_load, &writers[i]);
 	}
 	for (int i = 0; i < WRITERS; i++)
 		thread_end(writing[i]);
@@ -158,12 +149,12 @@ static void under_load(int flags, int by_hand)
 	rcu_barrier();
 }
 
-static void load_while_it_grows(void)
+CASE(load_while_it_grows)
 {
 	under_load(CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, 0);
 }
 
-static void load_while_resized_by_hand(void)
+CASE(load_while_resized_by_hand)
 {
 	under_load(0, 1);
 }
@@ -172,11 +163,10 @@ static long wins;
 static struct item contenders[4][200];
 static struct cds_lfht *contended;
 
-static void *adds_unique(void *argument)
+static void adds_unique(void *argument)
 {
 	int me = (int)(intptr_t)argument;
 
-	rcu_register_thread();
 	for (long key = 0; key < 200; key++) {
 		item_init(&contenders[me][key], key, me);
 		rcu_read_lock();
@@ -186,49 +176,38 @@ static void *adds_unique(void *argument)
 		rcu_read_unlock();
 		rcu_quiescent_state();
 	}
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void *deletes_all(void *argument)
+static void deletes_all(void *argument)
 {
 	struct cds_lfht_iter iter;
 	struct cds_lfht_node *node;
 
 	(void)argument;
-	rcu_register_thread();
 	rcu_read_lock();
 	cds_lfht_for_each(contended, &iter, node)
 		if (cds_lfht_del(contended, node) == 0)
 			count_add(&wins, 1);
 	rcu_read_unlock();
-	rcu_unregister_thread();
-	return NULL;
 }
 
 /* Of many who add one key, or delete one node, one succeeds. */
-static void one_winner(void)
+CASE(one_winner)
 {
 	pthread_t threads[4];
 
 	wins = 0;
 	contended = table_of(CDS_LFHT_AUTO_RESIZE);
 	for (intptr_t i = 0; i < 4; i++)
-		threads[i] = thread_start(adds_unique, (void *)i);
+		threads[i] = reader_start(adds_unique, (void *)i);
 	for (int i = 0; i < 4; i++)
 		thread_end(threads[i]);
 	CHECK_EQUAL(count_of(&wins), 200);
 	wins = 0;
 	for (int i = 0; i < 4; i++)
-		threads[i] = thread_start(deletes_all, NULL);
+		threads[i] = reader_start(deletes_all, NULL);
 	for (int i = 0; i < 4; i++)
 		thread_end(threads[i]);
 	CHECK_EQUAL(count_of(&wins), 200);
 	table_end(contended);
 }
-
-CASES(
-	CASE(load_while_it_grows),
-	CASE(load_while_resized_by_hand),
-	CASE(one_winner),
-)

@@ -107,7 +107,7 @@ static void check_and_empty(struct cds_lfht *table, struct item *items, long cou
 	idle_end();
 }
 
-static void all_memory_comes_back(void)
+CASE(all_memory_comes_back)
 {
 	enum { COUNT = 4000 };
 	struct item *items = calloc(COUNT, sizeof(*items));
@@ -141,7 +141,7 @@ static void all_memory_comes_back(void)
 }
 
 /* By itself: a table that grows takes memory of the allocator. */
-static void grows_by_the_allocator(void)
+READER_CASE(grows_by_the_allocator)
 {
 	enum { COUNT = 4000 };
 	static struct item items[COUNT];
@@ -153,7 +153,6 @@ static void grows_by_the_allocator(void)
 
 	CHECK(table != NULL);
 	before = count_of(&counting.calls);
-	rcu_register_thread();
 	fill(table, items, 0, COUNT);
 	idle_begin();
 	WAIT_UNTIL(count_of(&counting.calls) > before);
@@ -161,22 +160,19 @@ static void grows_by_the_allocator(void)
 	check_and_empty(table, items, COUNT);
 	table_end(table);
 	all_is_free(&counting);
-	rcu_unregister_thread();
 }
 
 /* The library's own allocator. */
-static void no_allocator_is_the_librarys(void)
+READER_CASE(no_allocator_is_the_librarys)
 {
 	struct cds_lfht *table = cds_lfht_new_with_flavor_alloc(4, 4, 0, 0, &rcu_flavor, NULL, NULL);
 
 	CHECK(table != NULL);
-	rcu_register_thread();
 	table_end(table);
-	rcu_unregister_thread();
 }
 
 /* Wherever it runs out: no table, and nothing is kept. */
-static void without_memory_there_is_no_table(void)
+CASE(without_memory_there_is_no_table)
 {
 	for (unsigned int i = 0; i < 4; i++) {
 		struct cds_lfht *table = NULL;
@@ -198,7 +194,7 @@ static void without_memory_there_is_no_table(void)
 }
 
 /* Where it runs out while a table grows, the table stays as big as it is, and works. */
-static void without_memory_a_table_stays_small(void)
+READER_CASE(without_memory_a_table_stays_small)
 {
 	enum { COUNT = 2000 };
 	static struct item items[COUNT];
@@ -209,20 +205,17 @@ static void without_memory_a_table_stays_small(void)
 
 	CHECK(table != NULL);
 	__atomic_store_n(&counting.left, 0, __ATOMIC_SEQ_CST);
-	rcu_register_thread();
 	fill(table, items, 0, COUNT);
 	check_and_empty(table, items, COUNT);
 	table_end(table);
 	all_is_free(&counting);
-	rcu_unregister_thread();
 }
 
-static void deleted_before_it_is_added(void)
+READER_CASE(deleted_before_it_is_added)
 {
 	struct cds_lfht *table = table_of(0);
 	struct item item = { .key = 1 };
 
-	rcu_register_thread();
 	cds_lfht_node_init_deleted(&item.node);
 	CHECK(cds_lfht_is_node_deleted(&item.node));
 	rcu_read_lock();
@@ -234,23 +227,12 @@ static void deleted_before_it_is_added(void)
 	rcu_read_unlock();
 	rcu_quiescent_state();
 	table_end(table);
-	rcu_unregister_thread();
 }
 
-static void entries(void)
+CASE(entries)
 {
 	struct item item = { .key = 7 };
 
 	CHECK(cds_lfht_entry(&item.node, struct item, node) == &item);
 	CHECK(cds_lfht_entry((struct cds_lfht_node *)NULL, struct item, node) == NULL);
 }
-
-CASES(
-	CASE(all_memory_comes_back),
-	CASE(grows_by_the_allocator),
-	CASE(no_allocator_is_the_librarys),
-	CASE(without_memory_there_is_no_table),
-	CASE(without_memory_a_table_stays_small),
-	CASE(deleted_before_it_is_added),
-	CASE(entries),
-)

@@ -34,7 +34,7 @@ static long values(struct cds_list_head *head)
 	return number;
 }
 
-static void two_links(void)
+CASE(two_links)
 {
 	CDS_LIST_HEAD(list);
 	struct cds_list_head other = CDS_LIST_HEAD_INIT(other);
@@ -112,7 +112,7 @@ static long chain(struct cds_hlist_head *head)
 	return number;
 }
 
-static void one_link(void)
+CASE(one_link)
 {
 	CDS_HLIST_HEAD(list);
 	struct cds_hlist_head other = CDS_HLIST_HEAD_INIT(other);
@@ -185,7 +185,7 @@ static long published_chain(struct cds_hlist_head *head)
 	return number;
 }
 
-static void published_lists(void)
+CASE(published_lists)
 {
 	CDS_LIST_HEAD(list);
 	CDS_HLIST_HEAD(chained);
@@ -226,12 +226,11 @@ struct lists {
 	long walks;
 };
 
-static void *walks(void *argument)
+static void walks(void *argument)
 {
 	struct lists *lists = argument;
 	struct item *item;
 
-	rcu_register_thread();
 	__atomic_add_fetch(&lists->readers, 1, __ATOMIC_SEQ_CST);
 	while (!flag_is_set(&lists->stop)) {
 		section_begin();
@@ -242,8 +241,6 @@ static void *walks(void *argument)
 		section_end();
 		count_add(&lists->walks, 1);
 	}
-	rcu_unregister_thread();
-	return NULL;
 }
 
 static long freed;
@@ -258,7 +255,7 @@ static void item_free(struct rcu_head *head)
 	count_add(&freed, 1);
 }
 
-static void readers_walk_while_items_go(void)
+CASE(readers_walk_while_items_go)
 {
 	enum { ROUNDS = 3000 };
 	struct lists lists = { .stop = 0 };
@@ -268,7 +265,7 @@ static void readers_walk_while_items_go(void)
 	CDS_INIT_LIST_HEAD(&lists.list);
 	CDS_INIT_HLIST_HEAD(&lists.chain);
 	for (int i = 0; i < 2; i++)
-		threads[i] = thread_start(walks, &lists);
+		threads[i] = reader_start(walks, &lists);
 	WAIT_UNTIL(__atomic_load_n(&lists.readers, __ATOMIC_SEQ_CST) == 2);
 	rcu_register_thread();
 	struct item *held[8] = { NULL };
@@ -311,7 +308,7 @@ static void release(struct urcu_ref *ref)
 	released++;
 }
 
-static void references(void)
+CASE(references)
 {
 	struct urcu_ref ref;
 
@@ -336,7 +333,7 @@ static void references(void)
 }
 
 /* One reference too many: the process ends. */
-static void too_many_references(void)
+CASE(too_many_references)
 {
 	pid_t child = fork();
 
@@ -354,12 +351,3 @@ static void too_many_references(void)
 	CHECK(WIFSIGNALED(status));
 	CHECK_EQUAL(WTERMSIG(status), SIGABRT);
 }
-
-CASES(
-	CASE(two_links),
-	CASE(one_link),
-	CASE(published_lists),
-	CASE(readers_walk_while_items_go),
-	CASE(references),
-	CASE(too_many_references),
-)

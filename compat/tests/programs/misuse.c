@@ -1,72 +1,142 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a program must not do: our libraries end it with a message that names the mistake. Each mistake is made in a
- * process of its own, this program again with `--mistake NAME`, under QUIESCENCE_DEBUG=1; its parent looks at how it
- * ended and at what it said. Only on our libraries: Debian's go on, wait for ever, or say something else.
+ * What a program must not do: our libraries end it with a message that names the mistake. Each
+ * mistake is made in a process of its own, this program again with that case; its parent looks at
+ * how it ended and at what it said. Only on our libraries: Debian's go on, wait for ever, or say
+ * something else. (Mistakes that liburcu survives are in regressions/tolerated.c.)
  */
 #include "flavor.h"
 
-static void unlock_too_often(void)
+#ifdef _LGPL_SOURCE
+#define EXPORTED_READERS 0
+#else
+#define EXPORTED_READERS 1
+#endif
+
+/* What a process says, all of it. */
+static void read_all(int from, char *into, size_t size)
 {
-	rcu_register_thread();
-	rcu_read_lock();
-	rcu_read_unlock();
-	rcu_read_unlock();
+	size_t length = 0;
+
+	for (;;) {
+		ssize_t got = read(from, into + length, size - 1 - length);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0 || length + (size_t)got >= size - 1)
+			break;
+		length += (size_t)got;
+	}
+	into[length] = '\0';
 }
 
-static void lock_unregistered(void)
+/* Runs this case in a process of its own, under QUIESCENCE_DEBUG=1 or =0. Returns how it ended. */
+static int again(const char *name, const char *debug, char *said, size_t size)
 {
-	rcu_read_lock();
-	rcu_read_unlock();
+	int ends[2], status = 0;
+
+	CHECK_EQUAL(pipe(ends), 0);
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		dup2(ends[1], STDERR_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		setenv("PROGRAMS_AGAIN", "1", 1);
+		setenv("QUIESCENCE_DEBUG", debug, 1);
+		/* A mistake that is waited for, instead of named, ends like this. */
+		alarm(60);
+		execl("/proc/self/exe", "misuse", name, (char *)NULL);
+		_exit(3);
+	}
+	close(ends[1]);
+	read_all(ends[0], said, size);
+	close(ends[0]);
+	CHECK(waitpid(child, &status, 0) == child);
+	return status;
 }
 
-static void quiescent_unregistered(void)
+static void is_named(const char *name, const char *debug, const char *part)
+{
+	char said[4096];
+	int status = again(name, debug, said, sizeof(said));
+
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || !strstr(said, part) ||
+	    !strstr(said, "liburcu (quiescence): ")) {
+		fprintf(stderr, "%s: ended with status %#x and said: %s(should say: %s)\n", name,
+			(unsigned int)status, said, part);
+		check_failed(__FILE__, __LINE__, name);
+	}
+}
+
+/*
+ * MISTAKE(name, said, possible) { ... }: makes it; a part of what is said about it; whether it can
+ * be made in this flavour, compiled like this. A DEBUG_MISTAKE is looked for under
+ * QUIESCENCE_DEBUG=1 only.
+ */
+#define MISTAKE(name, said, possible) MISTAKE_UNDER("0", name, said, possible)
+#define DEBUG_MISTAKE(name, said, possible) MISTAKE_UNDER("1", name, said, possible)
+#define MISTAKE_UNDER(debug, name, said, possible)					\
+	static void name##_is_made(void);						\
+	CASE(name)									\
+	{										\
+		if (getenv("PROGRAMS_AGAIN"))						\
+			name##_is_made();						\
+		else if (possible)							\
+			is_named(#name, debug, said);					\
+	}										\
+	static void name##_is_made(void)
+
+#define TEXT(tokens) #tokens
+#define TEXT_OF(tokens) TEXT(tokens)
+#define FLAVOR_NAME TEXT_OF(FLAVOR_PREFIX)
+
+/* By the flavour's structure: inlined readers cannot know, they are a load and a store. */
+DEBUG_MISTAKE(lock_unregistered,
+	FLAVOR_NAME ": rcu_read_lock() by a thread that is not registered", !IS_BP)
+{
+	rcu_flavor.read_lock();
+	rcu_flavor.read_unlock();
+}
+
+DEBUG_MISTAKE(quiescent_unregistered, "rcu_quiescent_state() by a thread that is not registered",
+	EXPORTED_READERS && IS_QSBR)
 {
 	rcu_quiescent_state();
 }
 
-static void online_unregistered(void)
+DEBUG_MISTAKE(online_unregistered, "rcu_thread_online() by a thread that is not registered",
+	EXPORTED_READERS && IS_QSBR)
 {
 	rcu_thread_online();
 }
 
-static void registered_twice(void)
+MISTAKE(registered_twice, FLAVOR_NAME "_register_thread() twice", !IS_BP)
 {
 	rcu_register_thread();
 	rcu_register_thread();
 }
 
-static void unregistered_never_registered(void)
+MISTAKE(unregistered_never_registered,
+	FLAVOR_NAME "_unregister_thread() by a thread that is not registered", !IS_BP)
 {
 	rcu_unregister_thread();
 }
 
-static void unregistered_in_a_section(void)
-{
-	rcu_register_thread();
-	rcu_read_lock();
-	rcu_unregister_thread();
-}
-
-static void synchronize_in_a_section(void)
+MISTAKE(synchronize_in_a_section,
+	FLAVOR_NAME "_synchronize_rcu() inside a read-side critical section", !IS_QSBR)
 {
 	rcu_register_thread();
 	rcu_read_lock();
 	synchronize_rcu();
 }
 
-static void *ends_in_a_section_run(void *argument)
+/* The case's own. */
+DEBUG_MISTAKE(ends_in_a_section, "a thread ends inside a read-side critical section", !IS_QSBR)
 {
-	(void)argument;
 	rcu_register_thread();
 	rcu_read_lock();
-	return NULL;
-}
-
-static void ends_in_a_section(void)
-{
-	thread_end(thread_start(ends_in_a_section_run, NULL));
-	synchronize_rcu();
 }
 
 static void nothing(struct rcu_head *head)
@@ -74,7 +144,7 @@ static void nothing(struct rcu_head *head)
 	(void)head;
 }
 
-static void head_queued_twice(void)
+MISTAKE(head_queued_twice, "is queued while it waits already", 1)
 {
 	static struct rcu_head head;
 
@@ -93,7 +163,7 @@ static void barrier_in_callback(struct rcu_head *head)
 	rcu_barrier();
 }
 
-static void barrier_in_a_callback(void)
+MISTAKE(barrier_in_a_callback, FLAVOR_NAME "_barrier() by a callback", 1)
 {
 	static struct rcu_head head;
 
@@ -103,20 +173,20 @@ static void barrier_in_a_callback(void)
 	rcu_barrier();
 }
 
-static void barrier_in_a_section(void)
+static void nothing_deferred(void *argument)
 {
-	rcu_register_thread();
-	rcu_read_lock();
-	rcu_barrier();
+	(void)argument;
 }
 
 static void barrier_in_deferred(void *argument)
 {
 	(void)argument;
+	defer_rcu(nothing_deferred, NULL);
 	rcu_defer_barrier();
 }
 
-static void defer_barrier_in_a_deferred_function(void)
+MISTAKE(defer_barrier_in_a_deferred_function,
+	FLAVOR_NAME "_defer_barrier() by a deferred function", 1)
 {
 	rcu_register_thread();
 	CHECK_EQUAL(rcu_defer_register_thread(), 0);
@@ -124,18 +194,19 @@ static void defer_barrier_in_a_deferred_function(void)
 	rcu_defer_barrier();
 }
 
-static void defer_registered_twice(void)
+MISTAKE(defer_registered_twice, FLAVOR_NAME "_defer_register_thread() twice", 1)
 {
 	rcu_defer_register_thread();
 	rcu_defer_register_thread();
 }
 
-static void defer_unregistered_never_registered(void)
+MISTAKE(defer_unregistered_never_registered,
+	FLAVOR_NAME "_defer_unregister_thread() by a thread", 1)
 {
 	rcu_defer_unregister_thread();
 }
 
-static void defer_of_no_function(void)
+MISTAKE(defer_of_no_function, "without a function", 1)
 {
 	rcu_register_thread();
 	CHECK_EQUAL(rcu_defer_register_thread(), 0);
@@ -143,115 +214,22 @@ static void defer_of_no_function(void)
 }
 
 #if IS_BP
-static void after_fork_without_before(void)
+MISTAKE(after_fork_without_before, "without urcu_bp_before_fork()", 1)
 {
 	urcu_bp_after_fork_parent();
 }
 #endif
 
-struct mistake {
-	const char *name;
-	void (*make)(void);
-	const char *said;	/* a part of what is said about it */
-	int possible;		/* in this flavour, compiled like this */
-};
-
-#ifdef _LGPL_SOURCE
-#define EXPORTED_READERS 0
-#else
-#define EXPORTED_READERS 1
-#endif
-
-static const struct mistake mistakes[] = {
-	/* Inlined readers cannot know: they are a load, an addition and a store. */
-	{ "unlock_too_often", unlock_too_often, "read_unlock() outside", EXPORTED_READERS && !IS_QSBR },
-	{ "lock_unregistered", lock_unregistered, "not registered", EXPORTED_READERS && !IS_QSBR && !IS_BP },
-	{ "quiescent_unregistered", quiescent_unregistered, "rcu_quiescent_state() by a thread that is not registered",
-	  EXPORTED_READERS && IS_QSBR },
-	{ "online_unregistered", online_unregistered, "rcu_thread_online() by a thread that is not registered",
-	  EXPORTED_READERS && IS_QSBR },
-	{ "registered_twice", registered_twice, "register_thread() twice", !IS_BP },
-	{ "unregistered_never_registered", unregistered_never_registered, "not registered", !IS_BP },
-	{ "unregistered_in_a_section", unregistered_in_a_section,
-	  "unregister_thread() inside a read-side critical section", !IS_QSBR && !IS_BP },
-	{ "synchronize_in_a_section", synchronize_in_a_section, "inside a read-side critical section", !IS_QSBR },
-	{ "ends_in_a_section", ends_in_a_section,
-	  "a thread ends inside a read-side critical section", !IS_QSBR },
-	{ "head_queued_twice", head_queued_twice, "queued while it waits", 1 },
-	{ "barrier_in_a_callback", barrier_in_a_callback, "callback", 1 },
-	{ "barrier_in_a_section", barrier_in_a_section,
-	  "barrier() inside a read-side critical section", !IS_QSBR },
-	{ "defer_barrier_in_a_deferred_function", defer_barrier_in_a_deferred_function, "deferred function", 1 },
-	{ "defer_registered_twice", defer_registered_twice, "defer_register_thread() twice", 1 },
-	{ "defer_unregistered_never_registered", defer_unregistered_never_registered, "not registered", 1 },
-	{ "defer_of_no_function", defer_of_no_function, "without a function", 1 },
-#if IS_BP
-	{ "after_fork_without_before", after_fork_without_before, "before_fork", 1 },
-#endif
-};
-
-/* What the mistaken process says on stderr, all of it. */
-static void read_all(int from, char *into, size_t size)
-{
-	size_t length = 0;
-
-	for (;;) {
-		ssize_t got = read(from, into + length, size - 1 - length);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0 || length + (size_t)got >= size - 1)
-			break;
-		length += (size_t)got;
-	}
-	into[length] = '\0';
-}
-
-static void make_and_look(const struct mistake *mistake)
-{
-	char said[4096];
-	int ends[2], status = 0;
-
-	CHECK_EQUAL(pipe(ends), 0);
-	pid_t child = fork();
-	CHECK(child >= 0);
-	if (child == 0) {
-		dup2(ends[1], STDERR_FILENO);
-		close(ends[0]);
-		close(ends[1]);
-		setenv("QUIESCENCE_DEBUG", "1", 1);
-		/* A mistake that is waited for, instead of named, ends like this. */
-		alarm(60);
-		execl("/proc/self/exe", "misuse", "--mistake", mistake->name, (char *)NULL);
-		_exit(3);
-	}
-	close(ends[1]);
-	read_all(ends[0], said, sizeof(said));
-	close(ends[0]);
-	CHECK(waitpid(child, &status, 0) == child);
-	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || !strstr(said, mistake->said) ||
-	    !strstr(said, "liburcu (quiescence): ")) {
-		fprintf(stderr, "%s: ended with status %#x and said: %s(should say: %s)\n", mistake->name,
-			(unsigned int)status, said, mistake->said);
-		check_failed(__FILE__, __LINE__, mistake->name);
-	}
-}
-
-static void make_every_mistake(void)
-{
-	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
-		if (mistakes[i].possible) {
-			printf("  %s\n", mistakes[i].name);
-			fflush(stdout);
-			make_and_look(&mistakes[i]);
-		}
-}
-
-/* With the same switch on, a program without mistakes is left alone. */
-static void no_mistake(void)
+/* Under QUIESCENCE_DEBUG=1 a program without mistakes is left alone. */
+CASE(without_mistakes)
 {
 	struct rcu_head head;
+	char said[4096];
 
+	if (!getenv("PROGRAMS_AGAIN")) {
+		CHECK_EQUAL(again("without_mistakes", "1", said, sizeof(said)), 0);
+		return;
+	}
 	rcu_register_thread();
 	for (int i = 0; i < 3; i++) {
 		rcu_read_lock();
@@ -263,35 +241,4 @@ static void no_mistake(void)
 		rcu_barrier();
 	}
 	rcu_unregister_thread();
-}
-
-static void without_mistakes(void)
-{
-	pid_t child = fork();
-
-	CHECK(child >= 0);
-	if (child == 0) {
-		setenv("QUIESCENCE_DEBUG", "1", 1);
-		alarm(60);
-		execl("/proc/self/exe", "misuse", "--mistake", "none", (char *)NULL);
-		_exit(3);
-	}
-	child_ended_well(child);
-}
-
-static const struct test_case cases[] = { CASE(make_every_mistake), CASE(without_mistakes) };
-
-int main(int argc, char **argv)
-{
-	if (argc == 3 && strcmp(argv[1], "--mistake") == 0) {
-		if (strcmp(argv[2], "none") == 0) {
-			no_mistake();
-			return 0;
-		}
-		for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
-			if (strcmp(mistakes[i].name, argv[2]) == 0)
-				mistakes[i].make();
-		return 0;
-	}
-	return check_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
 }

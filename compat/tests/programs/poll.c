@@ -17,7 +17,7 @@ static void *asks_until_true(void *argument)
 	return NULL;
 }
 
-static void comes_true_by_itself(void)
+CASE(comes_true_by_itself)
 {
 	int done = 0;
 
@@ -32,7 +32,7 @@ static void comes_true_by_itself(void)
 	rcu_unregister_thread();
 }
 
-static void not_while_a_section_lasts(void)
+CASE(not_while_a_section_lasts)
 {
 	struct held_section held = { 0 };
 	struct updater updater = { 0 };
@@ -48,7 +48,7 @@ static void not_while_a_section_lasts(void)
 	WAIT_UNTIL(poll_state_synchronize_rcu(cookie));
 }
 
-static void true_after_a_grace_period(void)
+CASE(true_after_a_grace_period)
 {
 	struct urcu_gp_poll_state cookies[10];
 
@@ -60,9 +60,8 @@ static void true_after_a_grace_period(void)
 	}
 }
 
-static void asked_from_a_section(void)
+READER_CASE(asked_from_a_section)
 {
-	rcu_register_thread();
 	rcu_read_lock();
 	struct urcu_gp_poll_state cookie = start_poll_synchronize_rcu();
 	let_others_run();
@@ -73,22 +72,19 @@ static void asked_from_a_section(void)
 	idle_begin();
 	WAIT_UNTIL(poll_state_synchronize_rcu(cookie));
 	idle_end();
-	rcu_unregister_thread();
 }
 
 /* An executable has a copy of the structure, which knows both functions. */
 static const struct rcu_flavor_struct *volatile flavor = &rcu_flavor;
 
-static void by_the_structure(void)
+READER_CASE(by_the_structure)
 {
 	CHECK(flavor->update_start_poll_synchronize_rcu != NULL);
 	CHECK(flavor->update_poll_state_synchronize_rcu != NULL);
-	rcu_register_thread();
 	struct urcu_gp_poll_state cookie = flavor->update_start_poll_synchronize_rcu();
 	idle_begin();
 	WAIT_UNTIL(flavor->update_poll_state_synchronize_rcu(cookie));
 	idle_end();
-	rcu_unregister_thread();
 }
 
 #if !IS_BP
@@ -96,18 +92,9 @@ void FLAVOR_SYMBOL(exit)(void);
 #endif
 
 /* What a program may call at its end; last, therefore. */
-static void exits(void)
+CASE(exits)
 {
 #if !IS_BP
 	FLAVOR_SYMBOL(exit)();
 #endif
 }
-
-CASES(
-	CASE(comes_true_by_itself),
-	CASE(not_while_a_section_lasts),
-	CASE(true_after_a_grace_period),
-	CASE(asked_from_a_section),
-	CASE(by_the_structure),
-	CASE(exits),
-)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Publishing: pointers that readers follow, and the atomic operations of <urcu/uatomic.h> in all the widths that the
- * machine has. Exported functions and macros alike.
+ * Publishing: pointers that readers follow, by exported functions and macros alike, and the atomic operations of
+ * <urcu/uatomic.h> beside others. (What each of them answers is in headers/atomics.c.)
  */
 #include "flavor.h"
 #include <urcu/pointer.h>
@@ -14,7 +14,7 @@ struct thing {
 	long first, second;
 };
 
-static void pointers(void)
+CASE(pointers)
 {
 	struct thing one = { 1, 2 }, two = { 3, 4 }, three = { 5, 6 };
 	struct thing *shared = NULL, *found;
@@ -45,7 +45,7 @@ extern void *rcu_xchg_pointer_sym(void **p, void *v);
 extern void *rcu_cmpxchg_pointer_sym(void **p, void *old, void *_new);
 #endif
 
-static void pointer_functions(void)
+CASE(pointer_functions)
 {
 	int one, two;
 	void *shared = NULL;
@@ -77,12 +77,11 @@ struct message {
 	long seen;
 };
 
-static void *receives(void *argument)
+static void receives(void *argument)
 {
 	struct message *message = argument;
 	long last = 0;
 
-	rcu_register_thread();
 	while (!flag_is_set(&message->stop)) {
 		section_begin();
 		struct thing *thing = rcu_dereference(message->current);
@@ -95,16 +94,14 @@ static void *receives(void *argument)
 		section_end();
 	}
 	message->seen = last;
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void what_was_written_before_is_seen(void)
+CASE(what_was_written_before_is_seen)
 {
 	enum { COUNT = 20000 };
 	struct thing *things = malloc(COUNT * sizeof(*things));
 	struct message message = { 0 };
-	pthread_t thread = thread_start(receives, &message);
+	pthread_t thread = reader_start(receives, &message);
 
 	CHECK(things != NULL);
 	for (long i = 0; i < COUNT; i++) {
@@ -116,81 +113,6 @@ static void what_was_written_before_is_seen(void)
 	thread_end(thread);
 	CHECK(message.seen <= COUNT);
 	free(things);
-}
-
-/* Every operation on one type: values wrap at its width, neighbours stay as they are. */
-#define OPERATIONS(name, type)								\
-	static void name(void)								\
-	{										\
-		type cell[3] = { (type)0x55, 5, (type)0x55 };				\
-		type *at = &cell[1];							\
-											\
-		CHECK(uatomic_read(at) == 5);						\
-		uatomic_set(at, 7);							\
-		CHECK(uatomic_read(at) == 7);						\
-		CHECK(uatomic_xchg(at, 9) == 7);					\
-		CHECK(uatomic_read(at) == 9);						\
-		CHECK(uatomic_cmpxchg(at, 8, 1) == 9);					\
-		CHECK(uatomic_read(at) == 9);						\
-		CHECK(uatomic_cmpxchg(at, 9, 1) == 9);					\
-		CHECK(uatomic_read(at) == 1);						\
-		CHECK((type)uatomic_add_return(at, 41) == 42);				\
-		CHECK((type)uatomic_sub_return(at, 2) == 40);				\
-		cmm_smp_mb__before_uatomic_add();					\
-		uatomic_add(at, 8);							\
-		cmm_smp_mb__after_uatomic_add();					\
-		CHECK(uatomic_read(at) == 48);						\
-		cmm_smp_mb__before_uatomic_sub();					\
-		uatomic_sub(at, 16);							\
-		cmm_smp_mb__after_uatomic_sub();					\
-		CHECK(uatomic_read(at) == 32);						\
-		cmm_smp_mb__before_uatomic_inc();					\
-		uatomic_inc(at);							\
-		cmm_smp_mb__after_uatomic_inc();					\
-		CHECK(uatomic_read(at) == 33);						\
-		cmm_smp_mb__before_uatomic_dec();					\
-		uatomic_dec(at);							\
-		cmm_smp_mb__after_uatomic_dec();					\
-		CHECK(uatomic_read(at) == 32);						\
-		cmm_smp_mb__before_uatomic_or();					\
-		uatomic_or(at, 15);							\
-		cmm_smp_mb__after_uatomic_or();						\
-		CHECK(uatomic_read(at) == 47);						\
-		cmm_smp_mb__before_uatomic_and();					\
-		uatomic_and(at, 44);							\
-		cmm_smp_mb__after_uatomic_and();					\
-		CHECK(uatomic_read(at) == 44);						\
-		uatomic_set(at, (type)-1);						\
-		uatomic_inc(at);							\
-		CHECK(uatomic_read(at) == 0);						\
-		uatomic_dec(at);							\
-		CHECK(uatomic_read(at) == (type)-1);					\
-		CHECK((type)uatomic_add_return(at, 2) == 1);				\
-		CHECK(cell[0] == (type)0x55 && cell[2] == (type)0x55);			\
-	}
-
-OPERATIONS(operations_on_int, int)
-OPERATIONS(operations_on_unsigned_int, unsigned int)
-OPERATIONS(operations_on_long, long)
-OPERATIONS(operations_on_unsigned_long, unsigned long)
-#ifdef UATOMIC_HAS_ATOMIC_BYTE
-OPERATIONS(operations_on_bytes, unsigned char)
-#endif
-#ifdef UATOMIC_HAS_ATOMIC_SHORT
-OPERATIONS(operations_on_shorts, unsigned short)
-#endif
-
-static void pointers_too(void)
-{
-	int one, two;
-	int *shared = &one;
-
-	CHECK(uatomic_read(&shared) == &one);
-	CHECK(uatomic_xchg(&shared, &two) == &one);
-	CHECK(uatomic_cmpxchg(&shared, &one, NULL) == &two);
-	CHECK(uatomic_cmpxchg(&shared, &two, &one) == &two);
-	uatomic_set(&shared, NULL);
-	CHECK(shared == NULL);
 }
 
 struct counters {
@@ -223,7 +145,7 @@ static void *counts(void *argument)
 	return NULL;
 }
 
-static void atomically(void)
+CASE(atomically)
 {
 	enum { THREADS = 3 };
 	struct counters counters = { 0 };
@@ -271,7 +193,7 @@ static void *dekker_run(void *argument)
 	return NULL;
 }
 
-static void fences(void)
+CASE(fences)
 {
 	struct dekker shared = { 0 };
 	struct dekker threads[2] = { { .me = 0, .shared = &shared }, { .me = 1, .shared = &shared } };
@@ -291,7 +213,7 @@ static void fences(void)
 	CHECK(caa_get_cycles() != 0 || caa_get_cycles() != 0);
 }
 
-static void small_things(void)
+CASE(small_things)
 {
 	struct thing thing;
 	int array[7];
@@ -308,23 +230,3 @@ static void small_things(void)
 	CMM_ACCESS_ONCE(array[0]) = 3;
 	CHECK_EQUAL(CMM_LOAD_SHARED(array[0]), 3);
 }
-
-CASES(
-	CASE(pointers),
-	CASE(pointer_functions),
-	CASE(what_was_written_before_is_seen),
-	CASE(operations_on_int),
-	CASE(operations_on_unsigned_int),
-	CASE(operations_on_long),
-	CASE(operations_on_unsigned_long),
-#ifdef UATOMIC_HAS_ATOMIC_BYTE
-	CASE(operations_on_bytes),
-#endif
-#ifdef UATOMIC_HAS_ATOMIC_SHORT
-	CASE(operations_on_shorts),
-#endif
-	CASE(pointers_too),
-	CASE(atomically),
-	CASE(fences),
-	CASE(small_things),
-)

@@ -12,12 +12,11 @@ struct item {
 	struct rcu_head head;
 };
 
-static void first_in_first_out(void)
+READER_CASE(first_in_first_out)
 {
 	struct cds_lfq_queue_rcu queue;
 	struct item items[4];
 
-	rcu_register_thread();
 	cds_lfq_init_rcu(&queue, call_rcu);
 	rcu_read_lock();
 	CHECK(cds_lfq_dequeue_rcu(&queue) == NULL);
@@ -41,7 +40,6 @@ static void first_in_first_out(void)
 	/* Never used. */
 	cds_lfq_init_rcu(&queue, call_rcu);
 	CHECK_EQUAL(cds_lfq_destroy_rcu(&queue), 0);
-	rcu_unregister_thread();
 }
 
 enum { PRODUCERS = 3, CONSUMERS = 2, EACH = 10000 };
@@ -58,9 +56,8 @@ static void item_free(struct rcu_head *head)
 	count_add(&freed, 1);
 }
 
-static void *enqueues(void *argument)
+static void enqueues(void *argument)
 {
-	rcu_register_thread();
 	for (long i = 0; i < EACH; i++) {
 		struct item *item = malloc(sizeof(*item));
 
@@ -73,18 +70,15 @@ static void *enqueues(void *argument)
 		rcu_read_unlock();
 		rcu_quiescent_state();
 	}
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void *dequeues(void *argument)
+static void dequeues(void *argument)
 {
 	long seen[PRODUCERS];
 
 	(void)argument;
 	for (int i = 0; i < PRODUCERS; i++)
 		seen[i] = -1;
-	rcu_register_thread();
 	while (count_of(&taken) < PRODUCERS * EACH) {
 		rcu_read_lock();
 		struct cds_lfq_node_rcu *node = cds_lfq_dequeue_rcu(&shared);
@@ -101,11 +95,9 @@ static void *dequeues(void *argument)
 		}
 		rcu_quiescent_state();
 	}
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void among_threads(void)
+CASE(among_threads)
 {
 	pthread_t producers[PRODUCERS], consumers[CONSUMERS];
 
@@ -113,9 +105,9 @@ static void among_threads(void)
 	freed = 0;
 	cds_lfq_init_rcu(&shared, call_rcu);
 	for (intptr_t i = 0; i < PRODUCERS; i++)
-		producers[i] = thread_start(enqueues, (void *)i);
+		producers[i] = reader_start(enqueues, (void *)i);
 	for (int i = 0; i < CONSUMERS; i++)
-		consumers[i] = thread_start(dequeues, NULL);
+		consumers[i] = reader_start(dequeues, NULL);
 	for (int i = 0; i < PRODUCERS; i++)
 		thread_end(producers[i]);
 	for (int i = 0; i < CONSUMERS; i++)
@@ -143,12 +135,11 @@ static void among_threads(void)
  * A producer that was stopped after it has linked its node, and has not moved the tail: a consumer takes the node before it does.
  * A section that begins afterwards would find that node there, whose grace period does not wait for the section.
  */
-static void what_is_taken_is_not_at_the_tail(void)
+READER_CASE(what_is_taken_is_not_at_the_tail)
 {
 	struct cds_lfq_queue_rcu queue;
 	struct item items[3];
 
-	rcu_register_thread();
 	cds_lfq_init_rcu(&queue, call_rcu);
 	for (int i = 0; i < 3; i++)
 		cds_lfq_node_init_rcu(&items[i].node);
@@ -166,15 +157,5 @@ static void what_is_taken_is_not_at_the_tail(void)
 	rcu_quiescent_state();
 	CHECK_EQUAL(cds_lfq_destroy_rcu(&queue), 0);
 	rcu_barrier();
-	rcu_unregister_thread();
 }
-#define CASE_OF_THE_TAIL CASE(what_is_taken_is_not_at_the_tail),
-#else
-#define CASE_OF_THE_TAIL
 #endif
-
-CASES(
-	CASE(first_in_first_out),
-	CASE_OF_THE_TAIL
-	CASE(among_threads),
-)

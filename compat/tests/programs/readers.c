@@ -5,9 +5,8 @@
  */
 #include "flavor.h"
 
-static void nesting(void)
+READER_CASE(nesting)
 {
-	rcu_register_thread();
 	/* A QSBR thread is a reader wherever it is online. */
 	CHECK_EQUAL(!!rcu_read_ongoing(), IS_QSBR);
 	rcu_read_lock();
@@ -24,10 +23,9 @@ static void nesting(void)
 	for (int depth = 0; depth < 10000; depth++)
 		rcu_read_unlock();
 	CHECK_EQUAL(!!rcu_read_ongoing(), IS_QSBR);
-	rcu_unregister_thread();
 }
 
-static void waits_for_a_section(void)
+CASE(waits_for_a_section)
 {
 	struct updater updater = { 0 };
 	struct held_section held = { .done = &updater.done };
@@ -40,7 +38,7 @@ static void waits_for_a_section(void)
 	CHECK(flag_is_set(&updater.done));
 }
 
-static void inner_unlock_ends_nothing(void)
+CASE(inner_unlock_ends_nothing)
 {
 	struct updater updater = { 0 };
 	struct held_section held = { .depth = 3, .done = &updater.done };
@@ -56,11 +54,10 @@ struct late_reader {
 	int ready, go, inside, leave;
 };
 
-static void *late_reader_run(void *argument)
+static void late_reader_run(void *argument)
 {
 	struct late_reader *late = argument;
 
-	rcu_register_thread();
 	idle_begin();
 	flag_set(&late->ready);
 	flag_await(&late->go);
@@ -69,16 +66,14 @@ static void *late_reader_run(void *argument)
 	flag_set(&late->inside);
 	flag_await(&late->leave);
 	section_end();
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void later_sections_are_not_waited_for(void)
+CASE(later_sections_are_not_waited_for)
 {
 	struct updater updater = { 0 };
 	struct held_section held = { .done = &updater.done };
 	struct late_reader late = { 0 };
-	pthread_t late_thread = thread_start(late_reader_run, &late);
+	pthread_t late_thread = reader_start(late_reader_run, &late);
 
 	flag_await(&late.ready);
 	held_section_start(&held);
@@ -92,7 +87,7 @@ static void later_sections_are_not_waited_for(void)
 	thread_end(late_thread);
 }
 
-static void waits_for_every_section(void)
+CASE(waits_for_every_section)
 {
 	struct updater updater = { 0 };
 	struct held_section held[4];
@@ -123,12 +118,11 @@ struct storm {
 	long sections;
 };
 
-static void *storm_reader(void *argument)
+static void storm_reader(void *argument)
 {
 	struct storm *storm = argument;
 	long sections = 0;
 
-	rcu_register_thread();
 	__atomic_add_fetch(&storm->readers_ready, 1, __ATOMIC_SEQ_CST);
 	while (!flag_is_set(&storm->stop)) {
 		section_begin();
@@ -142,11 +136,9 @@ static void *storm_reader(void *argument)
 		sections++;
 	}
 	count_add(&storm->sections, sections);
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void nothing_found_is_reclaimed(void)
+CASE(nothing_found_is_reclaimed)
 {
 	enum { ROUNDS = 40, READERS = 3 };
 	static struct object objects[ROUNDS + 1];
@@ -156,7 +148,7 @@ static void nothing_found_is_reclaimed(void)
 	for (int i = 0; i <= ROUNDS; i++)
 		objects[i] = (struct object){ .alive = 1, .copy = 42 };
 	for (int i = 0; i < READERS; i++)
-		readers[i] = thread_start(storm_reader, &storm);
+		readers[i] = reader_start(storm_reader, &storm);
 	WAIT_UNTIL(__atomic_load_n(&storm.readers_ready, __ATOMIC_SEQ_CST) == READERS);
 	for (int i = 1; i <= ROUNDS; i++) {
 		struct object *old = rcu_xchg_pointer(&storm.current, &objects[i]);
@@ -184,7 +176,7 @@ static void *comes_and_goes(void *argument)
 	return NULL;
 }
 
-static void threads_come_and_go(void)
+CASE(threads_come_and_go)
 {
 	pthread_t threads[4];
 	long sections = 0;
@@ -200,11 +192,10 @@ static void threads_come_and_go(void)
 	synchronize_rcu();
 }
 
-static void *reader_that_synchronizes(void *argument)
+static void reader_that_synchronizes(void *argument)
 {
 	long *grace_periods = argument;
 
-	rcu_register_thread();
 	for (int i = 0; i < 20; i++) {
 		section_begin();
 		section_end();
@@ -217,42 +208,37 @@ static void *reader_that_synchronizes(void *argument)
 	synchronize_rcu();
 	CHECK(!rcu_read_ongoing());
 	idle_end();
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void readers_synchronize_at_once(void)
+CASE(readers_synchronize_at_once)
 {
 	pthread_t threads[3];
 	long grace_periods = 0;
 
 	for (int i = 0; i < 3; i++)
-		threads[i] = thread_start(reader_that_synchronizes, &grace_periods);
+		threads[i] = reader_start(reader_that_synchronizes, &grace_periods);
 	for (int i = 0; i < 3; i++)
 		thread_end(threads[i]);
 	CHECK_EQUAL(grace_periods, 60);
 }
 
 /* An idle reader holds nothing up, whatever it did before. */
-static void *idle_reader(void *argument)
+static void idle_reader(void *argument)
 {
 	struct late_reader *late = argument;
 
-	rcu_register_thread();
 	section_begin();
 	section_end();
 	idle_begin();
 	flag_set(&late->ready);
 	flag_await(&late->leave);
 	idle_end();
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void idle_readers_hold_nothing_up(void)
+CASE(idle_readers_hold_nothing_up)
 {
 	struct late_reader late = { 0 };
-	pthread_t thread = thread_start(idle_reader, &late);
+	pthread_t thread = reader_start(idle_reader, &late);
 
 	flag_await(&late.ready);
 	for (int i = 0; i < 20; i++)
@@ -261,7 +247,7 @@ static void idle_readers_hold_nothing_up(void)
 	thread_end(thread);
 }
 
-static void initialised_by_hand(void)
+CASE(initialised_by_hand)
 {
 #if !IS_QSBR
 	/* For constructors that come before the library's. More than once is once. */
@@ -275,25 +261,9 @@ static void initialised_by_hand(void)
 /* Exported, in no header: the library's destructor. */
 void urcu_signal_exit(void);
 
-static void the_librarys_own_end(void)
+CASE(the_librarys_own_end)
 {
 	/* Asserts in liburcu that no thread is registered. */
 	urcu_signal_exit();
 }
 #endif
-
-CASES(
-	CASE(nesting),
-	CASE(waits_for_a_section),
-	CASE(inner_unlock_ends_nothing),
-	CASE(later_sections_are_not_waited_for),
-	CASE(waits_for_every_section),
-	CASE(nothing_found_is_reclaimed),
-	CASE(threads_come_and_go),
-	CASE(readers_synchronize_at_once),
-	CASE(idle_readers_hold_nothing_up),
-	CASE(initialised_by_hand),
-#ifdef FLAVOR_SIGNAL
-	CASE(the_librarys_own_end),
-#endif
-)

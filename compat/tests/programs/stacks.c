@@ -11,7 +11,7 @@
 
 enum { PUSHERS = 3, POPPERS = 2, EACH = 10000 };
 
-static void wait_free(void)
+CASE(wait_free)
 {
 	struct cds_wfs_stack stack;
 	struct cds_wfs_node nodes[5], *node, *next;
@@ -28,19 +28,14 @@ static void wait_free(void)
 		CHECK(!cds_wfs_empty(&stack));
 	}
 	CHECK(cds_wfs_pop_blocking(&stack) == &nodes[4]);
-	state = -1;
-	CHECK(cds_wfs_pop_with_state_blocking(&stack, &state) == &nodes[3]);
-	CHECK_EQUAL(state, 0);
+	CHECK_WITH_STATE(cds_wfs_pop_with_state_blocking(&stack, &state), &nodes[3], 0);
 	cds_wfs_pop_lock(&stack);
 	CHECK(__cds_wfs_pop_blocking(&stack) == &nodes[2]);
 	CHECK(__cds_wfs_pop_nonblocking(&stack) == &nodes[1]);
 	cds_wfs_pop_unlock(&stack);
-	state = -1;
-	CHECK(cds_wfs_pop_with_state_blocking(&stack, &state) == &nodes[0]);
-	CHECK_EQUAL(state, CDS_WFS_STATE_LAST);
-	state = -1;
-	CHECK(cds_wfs_pop_with_state_blocking(&stack, &state) == NULL);
-	CHECK_EQUAL(state, 0);
+	CHECK_WITH_STATE(cds_wfs_pop_with_state_blocking(&stack, &state),
+			 &nodes[0], CDS_WFS_STATE_LAST);
+	CHECK_WITH_STATE(cds_wfs_pop_with_state_blocking(&stack, &state), NULL, 0);
 	for (int i = 0; i < 5; i++) {
 		cds_wfs_node_init(&nodes[i]);
 		cds_wfs_push(&stack, &nodes[i]);
@@ -64,7 +59,7 @@ static void wait_free(void)
 	cds_wfs_destroy(&stack);
 }
 
-static void wait_free_without_a_lock(void)
+CASE(wait_free_without_a_lock)
 {
 	struct __cds_wfs_stack stack;
 	struct cds_wfs_node nodes[3];
@@ -79,18 +74,11 @@ static void wait_free_without_a_lock(void)
 		cds_wfs_node_init(&nodes[i]);
 		cds_wfs_push(&stack, &nodes[i]);
 	}
-	state = -1;
-	CHECK(__cds_wfs_pop_with_state_blocking(&stack, &state) == &nodes[2]);
-	CHECK_EQUAL(state, 0);
-	state = -1;
-	CHECK(__cds_wfs_pop_with_state_nonblocking(&stack, &state) == &nodes[1]);
-	CHECK_EQUAL(state, 0);
-	state = -1;
-	CHECK(__cds_wfs_pop_with_state_nonblocking(&stack, &state) == &nodes[0]);
-	CHECK_EQUAL(state, CDS_WFS_STATE_LAST);
-	state = -1;
-	CHECK(__cds_wfs_pop_with_state_blocking(&stack, &state) == NULL);
-	CHECK_EQUAL(state, 0);
+	CHECK_WITH_STATE(__cds_wfs_pop_with_state_blocking(&stack, &state), &nodes[2], 0);
+	CHECK_WITH_STATE(__cds_wfs_pop_with_state_nonblocking(&stack, &state), &nodes[1], 0);
+	CHECK_WITH_STATE(__cds_wfs_pop_with_state_nonblocking(&stack, &state),
+			 &nodes[0], CDS_WFS_STATE_LAST);
+	CHECK_WITH_STATE(__cds_wfs_pop_with_state_blocking(&stack, &state), NULL, 0);
 	cds_wfs_node_init(&nodes[0]);
 	cds_wfs_push(&stack, &nodes[0]);
 	CHECK(cds_wfs_first(__cds_wfs_pop_all(&stack)) == &nodes[0]);
@@ -107,7 +95,7 @@ static void wait_free_without_a_lock(void)
 	CHECK(__cds_wfs_pop_nonblocking(&stack) == NULL);
 }
 
-static void lock_free(void)
+CASE(lock_free)
 {
 	struct cds_lfs_stack stack;
 	struct __cds_lfs_stack bare;
@@ -152,12 +140,11 @@ static void lock_free(void)
 	CHECK(&__cds_lfs_pop_all(&bare)->node == &nodes[0]);
 }
 
-static void lock_free_under_rcu(void)
+READER_CASE(lock_free_under_rcu)
 {
 	struct cds_lfs_stack_rcu stack;
 	struct cds_lfs_node_rcu nodes[3];
 
-	rcu_register_thread();
 	cds_lfs_init_rcu(&stack);
 	rcu_read_lock();
 	CHECK(cds_lfs_pop_rcu(&stack) == NULL);
@@ -169,7 +156,6 @@ static void lock_free_under_rcu(void)
 		CHECK(cds_lfs_pop_rcu(&stack) == &nodes[i]);
 	CHECK(cds_lfs_pop_rcu(&stack) == NULL);
 	rcu_read_unlock();
-	rcu_unregister_thread();
 }
 
 /* What the three have in common, for the same test among threads. */
@@ -271,22 +257,18 @@ static void took(struct item *item)
 	count_add(&popped, 1);
 }
 
-static void *pushes(void *argument)
+static void pushes(void *argument)
 {
 	struct item *mine = items + (intptr_t)argument * EACH;
 
-	rcu_register_thread();
 	for (int i = 0; i < EACH; i++)
 		kind->push(&mine[i]);
-	rcu_unregister_thread();
-	return NULL;
 }
 
-static void *pops(void *argument)
+static void pops(void *argument)
 {
 	int takes_all = argument != NULL && kind->pop_all != NULL;
 
-	rcu_register_thread();
 	while (count_of(&popped) < PUSHERS * EACH) {
 		struct item *item = NULL;
 
@@ -300,8 +282,6 @@ static void *pops(void *argument)
 			sched_yield();
 		rcu_quiescent_state();
 	}
-	rcu_unregister_thread();
-	return NULL;
 }
 
 static void among_threads(const struct stack_kind *of)
@@ -313,9 +293,9 @@ static void among_threads(const struct stack_kind *of)
 	items = calloc(PUSHERS * EACH, sizeof(struct item));
 	CHECK(items != NULL);
 	for (intptr_t i = 0; i < PUSHERS; i++)
-		pushers[i] = thread_start(pushes, (void *)i);
+		pushers[i] = reader_start(pushes, (void *)i);
 	for (intptr_t i = 0; i < POPPERS; i++)
-		poppers[i] = thread_start(pops, (void *)i);
+		poppers[i] = reader_start(pops, (void *)i);
 	for (int i = 0; i < PUSHERS; i++)
 		thread_end(pushers[i]);
 	for (int i = 0; i < POPPERS; i++)
@@ -326,7 +306,7 @@ static void among_threads(const struct stack_kind *of)
 	free(items);
 }
 
-static void wait_free_among_threads(void)
+CASE(wait_free_among_threads)
 {
 	static const struct stack_kind wait_free_kind = { push_wait_free, pop_wait_free, pop_all_wait_free };
 
@@ -335,7 +315,7 @@ static void wait_free_among_threads(void)
 	cds_wfs_destroy(&wait_free_stack);
 }
 
-static void lock_free_among_threads(void)
+CASE(lock_free_among_threads)
 {
 	static const struct stack_kind lock_free_kind = { push_lock_free, pop_lock_free, pop_all_lock_free };
 
@@ -344,7 +324,7 @@ static void lock_free_among_threads(void)
 	cds_lfs_destroy(&lock_free_stack);
 }
 
-static void lock_free_in_sections(void)
+CASE(lock_free_in_sections)
 {
 	static const struct stack_kind in_sections = { push_lock_free, pop_in_a_section, NULL };
 
@@ -353,21 +333,10 @@ static void lock_free_in_sections(void)
 	cds_lfs_destroy(&lock_free_stack);
 }
 
-static void under_rcu_among_threads(void)
+CASE(under_rcu_among_threads)
 {
 	static const struct stack_kind under_rcu = { push_under_rcu, pop_under_rcu, NULL };
 
 	cds_lfs_init_rcu(&rcu_stack);
 	among_threads(&under_rcu);
 }
-
-CASES(
-	CASE(wait_free),
-	CASE(wait_free_without_a_lock),
-	CASE(lock_free),
-	CASE(lock_free_under_rcu),
-	CASE(wait_free_among_threads),
-	CASE(lock_free_among_threads),
-	CASE(lock_free_in_sections),
-	CASE(under_rcu_among_threads),
-)

@@ -17,7 +17,7 @@ static struct item *item_of(struct cds_wfcq_node *node)
 	return caa_container_of(node, struct item, node);
 }
 
-static void first_in_first_out(void)
+CASE(first_in_first_out)
 {
 	struct cds_wfcq_head head;
 	struct cds_wfcq_tail tail;
@@ -35,25 +35,21 @@ static void first_in_first_out(void)
 		CHECK(!cds_wfcq_empty(&head, &tail));
 	}
 	CHECK(cds_wfcq_dequeue_blocking(&head, &tail) == &items[0].node);
-	state = -1;
-	CHECK(cds_wfcq_dequeue_with_state_blocking(&head, &tail, &state) == &items[1].node);
-	CHECK_EQUAL(state, 0);
+	CHECK_WITH_STATE(cds_wfcq_dequeue_with_state_blocking(&head, &tail, &state),
+			 &items[1].node, 0);
 	cds_wfcq_dequeue_lock(&head, &tail);
 	CHECK(__cds_wfcq_dequeue_blocking(&head, &tail) == &items[2].node);
 	cds_wfcq_dequeue_unlock(&head, &tail);
 	CHECK(__cds_wfcq_dequeue_nonblocking(&head, &tail) == &items[3].node);
-	state = -1;
-	CHECK(cds_wfcq_dequeue_with_state_blocking(&head, &tail, &state) == &items[4].node);
-	CHECK_EQUAL(state, CDS_WFCQ_STATE_LAST);
+	CHECK_WITH_STATE(cds_wfcq_dequeue_with_state_blocking(&head, &tail, &state),
+			 &items[4].node, CDS_WFCQ_STATE_LAST);
 	CHECK(cds_wfcq_empty(&head, &tail));
-	state = -1;
-	CHECK(cds_wfcq_dequeue_with_state_blocking(&head, &tail, &state) == NULL);
-	CHECK_EQUAL(state, 0);
+	CHECK_WITH_STATE(cds_wfcq_dequeue_with_state_blocking(&head, &tail, &state), NULL, 0);
 	cds_wfcq_destroy(&head, &tail);
 }
 
 /* The same without the lock: both kinds of head are taken by the same functions. */
-static void without_a_lock(void)
+CASE(without_a_lock)
 {
 	struct __cds_wfcq_head head;
 	struct cds_wfcq_tail tail;
@@ -68,26 +64,22 @@ static void without_a_lock(void)
 		cds_wfcq_node_init(&items[i].node);
 		CHECK_EQUAL(cds_wfcq_enqueue(&head, &tail, &items[i].node), i > 0);
 	}
-	state = -1;
-	CHECK(__cds_wfcq_dequeue_with_state_blocking(&head, &tail, &state) == &items[0].node);
-	CHECK_EQUAL(state, 0);
-	state = -1;
-	CHECK(__cds_wfcq_dequeue_with_state_nonblocking(&head, &tail, &state) == &items[1].node);
-	CHECK_EQUAL(state, 0);
+	CHECK_WITH_STATE(__cds_wfcq_dequeue_with_state_blocking(&head, &tail, &state),
+			 &items[0].node, 0);
+	CHECK_WITH_STATE(__cds_wfcq_dequeue_with_state_nonblocking(&head, &tail, &state),
+			 &items[1].node, 0);
 	CHECK(__cds_wfcq_dequeue_blocking(&head, &tail) == &items[2].node);
-	state = -1;
-	CHECK(__cds_wfcq_dequeue_with_state_nonblocking(&head, &tail, &state) == &items[3].node);
-	CHECK_EQUAL(state, CDS_WFCQ_STATE_LAST);
+	CHECK_WITH_STATE(__cds_wfcq_dequeue_with_state_nonblocking(&head, &tail, &state),
+			 &items[3].node, CDS_WFCQ_STATE_LAST);
 	CHECK(cds_wfcq_empty(&head, &tail));
 	/* An item may be queued again at once. */
 	cds_wfcq_node_init(&items[0].node);
 	CHECK_EQUAL(cds_wfcq_enqueue(&head, &tail, &items[0].node), 0);
-	state = -1;
-	CHECK(__cds_wfcq_dequeue_with_state_blocking(&head, &tail, &state) == &items[0].node);
-	CHECK_EQUAL(state, CDS_WFCQ_STATE_LAST);
+	CHECK_WITH_STATE(__cds_wfcq_dequeue_with_state_blocking(&head, &tail, &state),
+			 &items[0].node, CDS_WFCQ_STATE_LAST);
 }
 
-static void walking(void)
+CASE(walking)
 {
 	struct cds_wfcq_head head;
 	struct cds_wfcq_tail tail;
@@ -131,7 +123,7 @@ static void other_half(struct cds_wfcq_node *before, struct cds_wfcq_node *node)
 	__atomic_store_n(&before->next, node, __ATOMIC_SEQ_CST);
 }
 
-static void would_block(void)
+CASE(would_block)
 {
 	struct __cds_wfcq_head head, other;
 	struct cds_wfcq_tail tail, other_tail;
@@ -178,7 +170,7 @@ static void *dequeues(void *argument)
 	return NULL;
 }
 
-static void blocks_for_half_an_enqueue(void)
+CASE(blocks_for_half_an_enqueue)
 {
 	struct __cds_wfcq_head head;
 	struct cds_wfcq_tail tail;
@@ -196,7 +188,7 @@ static void blocks_for_half_an_enqueue(void)
 	thread_end(thread);
 }
 
-static void splicing(void)
+CASE(splicing)
 {
 	struct cds_wfcq_head one, two;
 	struct cds_wfcq_tail one_tail, two_tail;
@@ -363,29 +355,12 @@ static void among_threads(void *(*consumer)(void *), int consumers)
 	free(shared.items);
 }
 
-static void one_consumer(void)
-{
-	among_threads(takes, 1);
-}
-
-static void two_consumers(void)
+CASE(two_consumers)
 {
 	among_threads(takes, 2);
 }
 
-static void a_splicing_consumer(void)
+CASE(a_splicing_consumer)
 {
 	among_threads(takes_by_splicing, 1);
 }
-
-CASES(
-	CASE(first_in_first_out),
-	CASE(without_a_lock),
-	CASE(walking),
-	CASE(would_block),
-	CASE(blocks_for_half_an_enqueue),
-	CASE(splicing),
-	CASE(one_consumer),
-	CASE(two_consumers),
-	CASE(a_splicing_consumer),
-)

@@ -62,7 +62,7 @@ static struct urcu_workqueue *plain(unsigned long flags)
 	return queue;
 }
 
-static void runs_work_in_order(void)
+CASE(runs_work_in_order)
 {
 	enum { COUNT = 1000 };
 	static struct work works[COUNT];
@@ -84,7 +84,7 @@ static void runs_work_in_order(void)
 	urcu_workqueue_destroy(queue);
 }
 
-static void runs_work_unasked(void)
+CASE(runs_work_unasked)
 {
 	struct urcu_workqueue *queues[2] = { plain(0), plain(WORKQUEUE_RT) };
 	long ran = 0;
@@ -102,7 +102,7 @@ static void runs_work_unasked(void)
 	}
 }
 
-static void completions(void)
+CASE(completions)
 {
 	struct urcu_workqueue *queue = plain(0), *other = plain(0);
 	long ran = 0;
@@ -137,7 +137,7 @@ static void *waits(void *argument)
 	return NULL;
 }
 
-static void a_completion_waits(void)
+CASE(a_completion_waits)
 {
 	struct urcu_workqueue *queue = plain(0);
 	long ran = 0;
@@ -186,7 +186,7 @@ static void on_initialize(struct urcu_workqueue *queue, void *priv)
 	count_add(&hooks->initialized, 1);
 }
 
-static void hooks_are_called(void)
+CASE(hooks_are_called)
 {
 	struct hooks hooks = { 0 };
 	long ran = 0;
@@ -217,7 +217,7 @@ static void hooks_are_called(void)
 	CHECK(count_of(&hooks.waits) >= count_of(&hooks.wakes));
 }
 
-static void on_a_cpu(void)
+CASE(on_a_cpu)
 {
 	struct urcu_workqueue *queue =
 		urcu_workqueue_create(0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
@@ -241,7 +241,7 @@ static void *queues(void *argument)
 	return NULL;
 }
 
-static void from_many_threads(void)
+CASE(from_many_threads)
 {
 	struct urcu_workqueue *queue = plain(0);
 	long ran = 0;
@@ -267,7 +267,7 @@ static void from_many_threads(void)
 }
 
 /* Paused over a fork, made anew in the child: work queued before is done in both. */
-static void across_a_fork(void)
+CASE(across_a_fork)
 {
 	struct urcu_workqueue *queue = plain(0);
 	long ran = 0;
@@ -295,14 +295,3 @@ static void across_a_fork(void)
 	child_ended_well(child);
 	urcu_workqueue_destroy(queue);
 }
-
-CASES(
-	CASE(runs_work_in_order),
-	CASE(runs_work_unasked),
-	CASE(completions),
-	CASE(a_completion_waits),
-	CASE(hooks_are_called),
-	CASE(on_a_cpu),
-	CASE(from_many_threads),
-	CASE(across_a_fork),
-)

@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The flavour that a program is compiled for, by FLAVOR_X, through its functions: nothing is inlined. */
+/* The flavour that a program is compiled for, by -DFLAVOR=memb, through its functions: nothing is inlined. */
 #pragma once
 
-#if defined(FLAVOR_MEMB)
-# include <urcu/urcu-memb.h>
-# define URCU(name) urcu_memb_##name
-#elif defined(FLAVOR_MB)
-# include <urcu/urcu-mb.h>
-# define URCU(name) urcu_mb_##name
-#elif defined(FLAVOR_QSBR)
-# include <urcu/urcu-qsbr.h>
-# define URCU(name) urcu_qsbr_##name
-#elif defined(FLAVOR_BP)
-# include <urcu/urcu-bp.h>
-# define URCU(name) urcu_bp_##name
-#elif defined(FLAVOR_SIGNAL)
-# include <urcu/urcu-signal.h>
-# define URCU(name) urcu_signal_##name
-#endif
-
+#define HEADER_OF(flavor) <urcu/urcu-flavor.h>
+#define HEADER(flavor) HEADER_OF(flavor)
+#include HEADER(FLAVOR)
 #include <urcu/flavor.h>
+
+#define NAME_OF(flavor, name) urcu_##flavor##_##name
+#define NAME(flavor, name) NAME_OF(flavor, name)
+#define URCU(name) NAME(FLAVOR, name)
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,29 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* forks CASE: children of forks beside what other threads do to call_rcu's workers. */
-#include "flavor.h"
-
-#include <pthread.h>
-#include <semaphore.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+/* Children of forks beside what other threads do to call_rcu's workers. */
+#include "../programs/flavor.h"
 
 enum { HEADS = 100 };
 
 static struct rcu_head heads[HEADS], another;
 static struct call_rcu_data *worker;
-static sem_t ready, may_go_on;
-static int called;
+static int ready, may_go_on;
+static long called;
 
 static void count(struct rcu_head *head)
 {
-	(void) head;
-	__atomic_fetch_add(&called, 1, __ATOMIC_SEQ_CST);
-}
-
-static int calls(void)
-{
-	return __atomic_load_n(&called, __ATOMIC_SEQ_CST);
+	(void)head;
+	count_add(&called, 1);
 }
 
 /* Ends with the process that waits for it: one that hangs is a failure. */
@@ -37,186 +26,166 @@ static pid_t child(void)
 	return process;
 }
 
-static void ends_well(pid_t process)
-{
-	int status;
-
-	CHECK(waitpid(process, &status, 0) == process);
-	CHECK(status == 0);
-}
-
-/* Runs f on a thread of its own, and returns when it has posted `ready`. */
+/* Runs f on a thread of its own, and returns when it has set `ready`. */
 static pthread_t beside(void *(*f)(void *))
 {
-	pthread_t thread;
+	pthread_t thread = thread_start(f, NULL);
 
-	CHECK(!pthread_create(&thread, NULL, f, NULL));
-	sem_wait(&ready);
+	flag_await(&ready);
 	return thread;
 }
 
 static void *stays_between_hooks(void *nothing)
 {
-	URCU(call_rcu_before_fork)();
-	sem_post(&ready);
-	sem_wait(&may_go_on);
-	URCU(call_rcu_after_fork_parent)();
+	call_rcu_before_fork();
+	flag_set(&ready);
+	flag_await(&may_go_on);
+	call_rcu_after_fork_parent();
 	return nothing;
 }
 
 static void goes_on(void)
 {
-	int before = calls();
+	long before = count_of(&called);
 
-	URCU(call_rcu)(&another, count);
-	URCU(barrier)();
-	CHECK(calls() == before + 1);
+	call_rcu(&another, count);
+	rcu_barrier();
+	CHECK_EQUAL(count_of(&called), before + 1);
 }
 
 /* What another thread has paused is not paused in the child: it would be so for ever. */
-static void beside_hooks(int with_own)
+static void forks_beside_hooks(int with_own)
 {
-	pthread_t thread;
-	pid_t process;
-
 	goes_on();
-	thread = beside(stays_between_hooks);
+	pthread_t thread = beside(stays_between_hooks);
 	if (with_own)
-		URCU(call_rcu_before_fork)();
-	process = child();
+		call_rcu_before_fork();
+	pid_t process = child();
 	if (!process) {
 		if (with_own)
-			URCU(call_rcu_after_fork_child)();
+			call_rcu_after_fork_child();
 		goes_on();
 		/* And what it pauses itself is. */
-		URCU(call_rcu_before_fork)();
+		call_rcu_before_fork();
 		process = child();
 		if (!process) {
-			URCU(call_rcu_after_fork_child)();
+			call_rcu_after_fork_child();
 			goes_on();
-			_exit(0);
+			child_leaves();
 		}
-		URCU(call_rcu_after_fork_parent)();
-		ends_well(process);
+		call_rcu_after_fork_parent();
+		child_ended_well(process);
 		goes_on();
-		_exit(0);
+		child_leaves();
 	}
 	if (with_own)
-		URCU(call_rcu_after_fork_parent)();
-	ends_well(process);
-	sem_post(&may_go_on);
-	pthread_join(thread, NULL);
+		call_rcu_after_fork_parent();
+	child_ended_well(process);
+	flag_set(&may_go_on);
+	thread_end(thread);
 	goes_on();
+}
+
+CASE(beside_hooks)
+{
+	forks_beside_hooks(1);
+}
+
+CASE(beside_hooks_without)
+{
+	forks_beside_hooks(0);
 }
 
 /* By a worker of its own, or by the default one, which is made for the first of them. */
 static void *queues(void *own)
 {
 	if (own) {
-		worker = URCU(create_call_rcu_data)(0, -1);
-		URCU(set_thread_call_rcu_data)(worker);
+		worker = create_call_rcu_data(0, -1);
+		set_thread_call_rcu_data(worker);
 	}
 	for (int each = 0; each < HEADS; each++)
-		URCU(call_rcu)(&heads[each], count);
-	sem_post(&ready);
+		call_rcu(&heads[each], count);
+	flag_set(&ready);
 	return NULL;
 }
 
 static void *queues_by_its_own(void *nothing)
 {
-	(void) nothing;
+	(void)nothing;
 	return queues(&worker);
 }
 
-static void made_meanwhile(void *(*f)(void *))
+static void forks_beside_a_new_worker(void *(*f)(void *))
 {
-	pthread_t thread;
-	pid_t process;
-
-	URCU(call_rcu_before_fork)();
-	thread = beside(f);
+	call_rcu_before_fork();
+	pthread_t thread = beside(f);
 	/* If it ran, it would do so by now, as a rule. */
 	usleep(200000);
-	CHECK(calls() == 0);
-	process = child();
+	CHECK_EQUAL(count_of(&called), 0);
+	pid_t process = child();
 	if (!process) {
-		CHECK(calls() == 0);
-		URCU(call_rcu_after_fork_child)();
-		URCU(barrier)();
-		CHECK(calls() == HEADS);
+		CHECK_EQUAL(count_of(&called), 0);
+		call_rcu_after_fork_child();
+		rcu_barrier();
+		CHECK_EQUAL(count_of(&called), HEADS);
 		goes_on();
-		_exit(0);
+		child_leaves();
 	}
-	URCU(call_rcu_after_fork_parent)();
-	ends_well(process);
-	pthread_join(thread, NULL);
-	URCU(barrier)();
-	CHECK(calls() == HEADS);
+	call_rcu_after_fork_parent();
+	child_ended_well(process);
+	thread_end(thread);
+	rcu_barrier();
+	CHECK_EQUAL(count_of(&called), HEADS);
+}
+
+CASE(made_meanwhile)
+{
+	forks_beside_a_new_worker(queues_by_its_own);
+}
+
+CASE(default_made_meanwhile)
+{
+	forks_beside_a_new_worker(queues);
 }
 
 static void stays(struct rcu_head *head)
 {
-	(void) head;
-	sem_post(&ready);
-	sem_wait(&may_go_on);
+	(void)head;
+	flag_set(&ready);
+	flag_await(&may_go_on);
 }
 
 static void *frees(void *nothing)
 {
-	URCU(call_rcu_data_free)(worker);
+	call_rcu_data_free(worker);
 	return nothing;
 }
 
 /* Its worker is to end, and runs a callback still, when the process forks without any hooks. */
-static void freed(void)
+CASE(freed)
 {
 	static struct rcu_head long_one;
-	pthread_t thread;
-	pid_t process;
 
-	worker = URCU(create_call_rcu_data)(0, -1);
-	URCU(set_thread_call_rcu_data)(worker);
-	URCU(call_rcu)(&long_one, stays);
-	sem_wait(&ready);
+	worker = create_call_rcu_data(0, -1);
+	set_thread_call_rcu_data(worker);
+	call_rcu(&long_one, stays);
+	flag_await(&ready);
 	for (int each = 0; each < HEADS; each++)
-		URCU(call_rcu)(&heads[each], count);
-	URCU(set_thread_call_rcu_data)(NULL);
-	CHECK(!pthread_create(&thread, NULL, frees, NULL));
+		call_rcu(&heads[each], count);
+	set_thread_call_rcu_data(NULL);
+	pthread_t thread = thread_start(frees, NULL);
 	/* Until it waits for the worker, or about to: either is a fault. */
 	usleep(50000);
-	process = child();
+	pid_t process = child();
 	if (!process) {
-		URCU(call_rcu)(&another, count);
-		while (calls() != HEADS + 1)
-			usleep(1000);
+		call_rcu(&another, count);
+		WAIT_UNTIL(count_of(&called) == HEADS + 1);
 		goes_on();
-		_exit(0);
+		child_leaves();
 	}
-	ends_well(process);
-	sem_post(&may_go_on);
-	pthread_join(thread, NULL);
-	URCU(barrier)();
-	CHECK(calls() == HEADS);
-}
-
-int main(int argc, char **argv)
-{
-	const char *which = argc == 2 ? argv[1] : "";
-
-	sem_init(&ready, 0, 0);
-	sem_init(&may_go_on, 0, 0);
-	if (!strcmp(which, "beside-hooks"))
-		beside_hooks(1);
-	else if (!strcmp(which, "beside-hooks-without"))
-		beside_hooks(0);
-	else if (!strcmp(which, "made-meanwhile"))
-		made_meanwhile(queues_by_its_own);
-	else if (!strcmp(which, "default-made-meanwhile"))
-		made_meanwhile(queues);
-	else if (!strcmp(which, "freed"))
-		freed();
-	else
-		return 2;
-	puts("ok");
-	return 0;
+	child_ended_well(process);
+	flag_set(&may_go_on);
+	thread_end(thread);
+	rcu_barrier();
+	CHECK_EQUAL(count_of(&called), HEADS);
 }

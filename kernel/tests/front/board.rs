@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 
 use kernel::{
-    CpuSet, GracePeriods, Head, Hook, Interrupt, Kernel, Options, Platform, TreeRcu, Zone,
+    CpuSet, GracePeriods, Head, Hook, Interrupt, Kernel, Options, Platform, Refused, TreeRcu, Zone,
 };
 
 /// The time between two ticks.
@@ -415,7 +415,36 @@ impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
         self.board.is_to_resched[cpu].swap(0, SeqCst) != 0
     }
 
-    /// Queues the freeing of an object, on `cpu`.
+    /// CPU `cpu` waits in `what`, and `meanwhile` happens again and again.
+    pub(crate) fn waits(
+        self: &Rc<Self>,
+        cpu: usize,
+        meanwhile: impl Fn(&Self) + 'static,
+        what: impl FnOnce(&Kernel<Wires, CPUS, E>) -> Result<(), Refused>,
+    ) {
+        let machine = self.clone();
+        let meanwhile = Rc::new(move || meanwhile(&machine));
+        on(cpu, || with_meanwhile(meanwhile, || what(&self.kernel))).unwrap();
+    }
+
+    /// CPU `cpu` is in a section: nothing that another queues may be freed. It ends.
+    #[track_caller]
+    pub(crate) fn assert_is_waited_for(&self, cpu: usize) {
+        let freed = self.frees(0);
+        self.jiffies_beside_a_section(ENOUGH, cpu);
+        assert_eq!(count(&freed), 0, "CPU {cpu} is in a section");
+        self.jiffies(ENOUGH, [cpu, 0]);
+        assert_eq!(count(&freed), 1);
+    }
+
+    /// Queues the freeing of an object on `cpu`, and counts it.
+    pub(crate) fn frees(&self, cpu: usize) -> Arc<AtomicU32> {
+        let freed = counter();
+        self.call(cpu, &freed);
+        freed
+    }
+
+    /// The same for one more.
     pub(crate) fn call(&self, cpu: usize, freed: &Arc<AtomicU32>) -> Zone {
         self.call_of(cpu, 0, freed)
     }

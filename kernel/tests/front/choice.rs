@@ -17,8 +17,7 @@ fn off() -> Rc<Machine<2, Any<2>>> {
 /// reschedule soon.
 fn is_rescheduled_soon(machine: &Machine<2, Any<2>>) -> bool {
     (0..2).for_each(|cpu| machine.start(cpu));
-    let freed = counter();
-    machine.call(0, &freed);
+    let freed = machine.frees(0);
     machine.jiffies_beside_a_section(5, 1);
     let is_asked = machine.reschedules(1) != 0;
     machine.jiffies_beside_a_section(30, 1);

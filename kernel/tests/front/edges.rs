@@ -1,22 +1,18 @@
 //! The hooks at their edges: each test moves between CPUs, so its order is the one it says.
 
-use crate::board::{
-    ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, on, under_each_engine, with_meanwhile,
-};
+use crate::board::{ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, on, under_each_engine};
 use kernel::engine::store::Fixed;
 use kernel::engine::tree::Variant;
 use kernel::engine::{on_demand, poll, token};
 use kernel::{Driven, TreeRcu};
 use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::atomic::Ordering::SeqCst;
 
 #[test]
 fn a_section_holds_up_a_grace_period_and_no_longer() {
     under_each_engine!(2, {
         let machine = Machine::<2, E>::booted(2);
-        let freed = counter();
-        machine.call(0, &freed);
+        let freed = machine.frees(0);
         machine.jiffies_beside_a_section(ENOUGH, 1);
         assert_eq!(count(&freed), 0, "CPU 1 is in a section");
         assert!(machine.kernel.cpu_snapshot(1).unwrap().is_holdout);
@@ -30,16 +26,11 @@ fn a_section_holds_up_a_grace_period_and_no_longer() {
 fn a_quiescent_state_of_before_does_not_count() {
     under_each_engine!(2, {
         let machine = Machine::<2, E>::booted(2);
-        let freed = counter();
-        for round in 1..=3 {
+        for _ in 0..3 {
             machine.jiffies(2, [1]);
             // CPU 1 has passed through its scheduler, and is in a section since.
             on(1, || machine.kernel.context_switch());
-            machine.call(0, &freed);
-            machine.jiffies_beside_a_section(ENOUGH, 1);
-            assert_eq!(count(&freed), round - 1);
-            machine.jiffies(ENOUGH, [1, 0]);
-            assert_eq!(count(&freed), round);
+            machine.assert_is_waited_for(1);
         }
     });
 }
@@ -48,19 +39,14 @@ fn a_quiescent_state_of_before_does_not_count() {
 fn a_cpu_that_was_idle_in_one_grace_period_is_waited_for_by_the_next() {
     under_each_engine!(2, {
         let machine = Machine::<2, E>::booted(2);
-        let freed = counter();
-        for round in 1..=3 {
-            machine.call(0, &freed);
+        for _ in 0..3 {
+            let freed = machine.frees(0);
             machine.jiffies(2, [0]);
             on(1, || machine.kernel.idle_enter());
             machine.jiffies(ENOUGH, [0]);
-            assert_eq!(count(&freed), 2 * round - 1);
+            assert_eq!(count(&freed), 1);
             on(1, || machine.kernel.idle_exit());
-            machine.call(0, &freed);
-            machine.jiffies_beside_a_section(ENOUGH, 1);
-            assert_eq!(count(&freed), 2 * round - 1);
-            machine.jiffies(ENOUGH, [1, 0]);
-            assert_eq!(count(&freed), 2 * round);
+            machine.assert_is_waited_for(1);
         }
     });
 }
@@ -102,8 +88,7 @@ fn idle_cpus_hold_nothing_up_and_are_never_woken() {
 #[test]
 fn a_cpu_that_goes_idle_while_a_scan_looks_is_seen_by_the_next() {
     let machine = Machine::<2>::booted(2);
-    let freed = counter();
-    machine.call(0, &freed);
+    let freed = machine.frees(0);
     // Scanned once or more, and CPU 1 was awake.
     machine.jiffies(6, [0]);
     assert_eq!(count(&freed), 0);
@@ -127,8 +112,7 @@ fn a_cpu_that_has_left_idle_is_waited_for() {
         let machine = Machine::<2, E>::booted(2);
         on(1, || machine.kernel.idle_enter());
         on(1, || machine.kernel.idle_exit());
-        let freed = counter();
-        machine.call(0, &freed);
+        let freed = machine.frees(0);
         machine.jiffies(ENOUGH, [0]);
         assert_eq!(count(&freed), 0, "it may be in a section");
         machine.jiffies(ENOUGH, [1, 0]);
@@ -202,8 +186,7 @@ fn a_callback_that_an_interrupt_queues_in_idle_turns_the_tick_on() {
 fn a_busy_cpu_is_asked_to_reschedule_when_patience_is_at_its_end() {
     let machine = Machine::<3>::booted(3);
     on(2, || machine.kernel.user_enter());
-    let freed = counter();
-    machine.call(0, &freed);
+    let freed = machine.frees(0);
     // A tick in which it begins, and one scan may come late.
     machine.jiffies(PATIENCE as usize, [0]);
     assert_eq!(machine.reschedules(1), 0, "not yet");
@@ -221,22 +204,19 @@ fn a_cpu_that_leaves_idle_as_an_engine_forces_it_is_rescheduled_once_a_scan_find
     under_each_engine!(@ {
         let machine = Machine::<2, E>::booted(2);
         on(1, || machine.kernel.idle_enter());
-        let jiffies = Rc::new(Cell::new(0));
-        let meanwhile = {
-            let machine = machine.clone();
-            Rc::new(move || {
-                if jiffies.replace(jiffies.get() + 1) == 0 {
-                    // It was forced as the caller asked, and nobody has looked at it since.
-                    on(1, || machine.kernel.idle_exit());
-                }
-                assert!(jiffies.get() < 3 * PATIENCE, "it is never rescheduled");
-                machine.jiffies_beside_a_section(1, 1);
-                if machine.is_asked_to_reschedule(1) {
-                    on(1, || machine.kernel.context_switch());
-                }
-            })
+        let jiffies = Cell::new(0);
+        let meanwhile = move |machine: &Machine<2, E>| {
+            if jiffies.replace(jiffies.get() + 1) == 0 {
+                // It was forced as the caller asked, and nobody has looked at it since.
+                on(1, || machine.kernel.idle_exit());
+            }
+            assert!(jiffies.get() < 3 * PATIENCE, "it is never rescheduled");
+            machine.jiffies_beside_a_section(1, 1);
+            if machine.is_asked_to_reschedule(1) {
+                on(1, || machine.kernel.context_switch());
+            }
         };
-        on(0, || with_meanwhile(meanwhile, || machine.kernel.synchronize())).unwrap();
+        machine.waits(0, meanwhile, |kernel| kernel.synchronize());
         assert!(machine.reschedules(1) >= 1);
     }
         TreeRcu<2>,
@@ -267,8 +247,7 @@ fn callbacks_gather_for_a_jiffy_before_a_grace_period_on_demand() {
 #[test]
 fn a_worker_is_woken_at_every_tick_until_it_comes() {
     let machine = Machine::<1>::booted(1);
-    let freed = counter();
-    machine.call(0, &freed);
+    machine.frees(0);
     machine.switches(ENOUGH, [0]);
     let woken = machine.board.woken[0].load(SeqCst);
     assert!(woken > 1 && on(0, || machine.kernel.has_callbacks()), "{woken}");
@@ -301,8 +280,7 @@ fn a_clock_that_goes_backward_stops_nothing() {
 fn more_cpus_than_a_word_has_bits() {
     const CPUS: usize = 130;
     let machine = Machine::<CPUS>::booted(CPUS);
-    let freed = counter();
-    machine.call(0, &freed);
+    let freed = machine.frees(0);
     machine.jiffies(ENOUGH, 0..CPUS - 1);
     assert_eq!(count(&freed), 0, "the last one is missing");
     assert!(machine.kernel.cpu_snapshot(CPUS - 1).unwrap().is_holdout);
@@ -336,8 +314,7 @@ fn cond_resched_helps_under_the_variants_of_which_that_is_said() {
             (options.tree.variant, options.tree.stall_jiffies) = (variant, 100_000);
             options
         });
-        let freed = counter();
-        machine.call(0, &freed);
+        let freed = machine.frees(0);
         for _ in 0..200 {
             machine.jiffy(0);
             on(1, || machine.kernel.cond_resched());

@@ -11,26 +11,13 @@ use kernel::{Head, Hook, Options, Refused, Zone};
 
 use crate::board::{
     ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, migrate, on, under_each_engine,
-    with_meanwhile,
 };
-
-/// CPU `cpu` is in a section: nothing that another queues may be freed. It ends.
-#[track_caller]
-fn assert_is_waited_for<const CPUS: usize>(machine: &Machine<CPUS>, cpu: usize) {
-    let freed = counter();
-    machine.call(0, &freed);
-    machine.jiffies_beside_a_section(ENOUGH, cpu);
-    assert_eq!(count(&freed), 0, "CPU {cpu} is in a section");
-    machine.jiffies(ENOUGH, [cpu, 0]);
-    assert_eq!(count(&freed), 1);
-}
 
 #[test]
 fn a_cpu_that_fails_to_start_is_dead_and_may_start_again() {
     let machine = Machine::<2>::booted(1);
     on(1, || machine.kernel.cpu_starting(1));
-    let freed = counter();
-    machine.call(1, &freed);
+    let freed = machine.frees(1);
     // In place of `cpu_online`.
     machine.stop(1, 0);
     assert_eq!(machine.kernel.snapshot().unwrap().online, 1);
@@ -38,7 +25,7 @@ fn a_cpu_that_fails_to_start_is_dead_and_may_start_again() {
     assert_eq!(count(&freed), 1, "its callbacks have moved");
     machine.start(1);
     assert_eq!(machine.kernel.snapshot().unwrap().online, 2);
-    assert_is_waited_for(&machine, 1);
+    machine.assert_is_waited_for(1);
 }
 
 #[test]
@@ -54,7 +41,7 @@ fn a_refused_cpu_dying_has_changed_nothing() {
     assert_eq!(machine.misuses(), (3, Hook::CpuDying), "it has gone already");
     assert_eq!(machine.kernel.snapshot().unwrap().online, 2, "it has gone once");
     on(0, || machine.kernel.cpu_dead(1));
-    assert_is_waited_for(&machine, 2);
+    machine.assert_is_waited_for(2);
 }
 
 #[test]
@@ -136,7 +123,7 @@ fn a_forgotten_idle_exit_is_made_up_for_at_the_next_context_switch() {
         on(1, || if is_idle { machine.kernel.idle_enter() } else { machine.kernel.user_enter() });
         on(1, || machine.kernel.context_switch());
         assert_eq!(machine.misuses(), (1, Hook::ContextSwitch));
-        assert_is_waited_for(&machine, 1);
+        machine.assert_is_waited_for(1);
         assert_eq!(machine.misuses().0, 1);
     }
 }
@@ -163,18 +150,16 @@ fn what_only_the_kernel_does_is_not_done_in_idle() {
     ];
     for (round, wrong) in (1..).zip(wrong) {
         on(1, || machine.kernel.idle_enter());
-        on(1, || with_meanwhile(others_of(&machine), || wrong(&machine)));
+        let wrong = |_: &_| {
+            wrong(&machine);
+            Ok(())
+        };
+        machine.waits(1, |machine| machine.jiffies(1, [0, 1]), wrong);
         assert_eq!(machine.misuses().0, round);
         assert!(!machine.kernel.cpu_snapshot(1).unwrap().is_extended);
         machine.jiffies(ENOUGH, [0, 1]);
     }
-    assert_is_waited_for(&machine, 1);
-}
-
-/// Both CPUs live while one waits.
-fn others_of(machine: &Rc<Machine<2>>) -> Rc<dyn Fn()> {
-    let machine = machine.clone();
-    Rc::new(move || machine.jiffies(1, [0, 1]))
+    machine.assert_is_waited_for(1);
 }
 
 #[test]
@@ -186,7 +171,7 @@ fn a_handler_that_has_switched_threads_does_not_put_its_cpu_back_into_user_mode(
     on(1, || machine.kernel.context_switch());
     machine.exit(1, interrupt);
     assert_eq!(machine.misuses(), (1, Hook::IrqExit));
-    assert_is_waited_for(&machine, 1);
+    machine.assert_is_waited_for(1);
 }
 
 #[test]
@@ -195,8 +180,7 @@ fn a_tick_within_a_handler_in_idle_says_nothing_of_its_sections() {
     on(1, || machine.kernel.idle_enter());
     // A handler in idle, in a section.
     let interrupt = machine.enter(1);
-    let freed = counter();
-    machine.call(0, &freed);
+    let freed = machine.frees(0);
     machine.jiffies_beside_a_section(ENOUGH, 1);
     assert_eq!(count(&freed), 0);
     machine.exit(1, interrupt);
@@ -263,8 +247,7 @@ fn a_tick_that_comes_a_little_early_scans_all_the_same() {
             });
             count.expect("it never came")
         };
-        let freed = counter();
-        machine.call(0, &freed);
+        let freed = machine.frees(0);
         let freed_after = jiffies_until(&|| count(&freed) == 1);
         on(1, || machine.kernel.idle_exit());
         machine.call(0, &counter());
@@ -282,17 +265,15 @@ fn expedited_takes_note_of_its_own_cpu_at_the_first_look() {
     machine.call(1, &counter());
     machine.jiffies(2, [1]);
     // CPU 0 has not noticed the grace period in progress.
-    let meanwhile = {
-        let (machine, is_first) = (machine.clone(), Cell::new(true));
-        Rc::new(move || {
-            if is_first.replace(false) {
-                assert!(!machine.kernel.cpu_snapshot(0).unwrap().is_holdout);
-                assert!(machine.kernel.cpu_snapshot(2).unwrap().is_holdout);
-            }
-            machine.jiffies(1, [0, 1, 2]);
-        })
+    let is_first = Cell::new(true);
+    let meanwhile = move |machine: &Machine<3>| {
+        if is_first.replace(false) {
+            assert!(!machine.kernel.cpu_snapshot(0).unwrap().is_holdout);
+            assert!(machine.kernel.cpu_snapshot(2).unwrap().is_holdout);
+        }
+        machine.jiffies(1, [0, 1, 2]);
     };
-    on(0, || with_meanwhile(meanwhile, || machine.kernel.synchronize_expedited())).unwrap();
+    machine.waits(0, meanwhile, |kernel| kernel.synchronize_expedited());
     machine.jiffies(ENOUGH, [0, 1, 2]);
 }
 
@@ -301,13 +282,9 @@ fn a_barrier_bounds_a_flood_on_one_cpu() {
     let machine =
         Rc::new(Machine::<1>::with(1, |options| Options { callbacks_max: 50, ..options }));
     let freed = counter();
-    let jiffies = {
-        let machine = machine.clone();
-        Rc::new(move || machine.jiffy(0))
-    };
     for _ in 0..500 {
         if machine.call(0, &freed) == Zone::Full {
-            on(0, || with_meanwhile(jiffies.clone(), || machine.kernel.barrier())).unwrap();
+            machine.waits(0, |machine| machine.jiffy(0), |kernel| kernel.barrier());
         }
         assert!(machine.kernel.cpu_snapshot(0).unwrap().callbacks <= 50);
     }
@@ -321,16 +298,10 @@ fn a_barrier_bounds_the_bytes_of_a_flood() {
         Rc::new(Machine::<2>::with(2, |options| Options { bytes_max: 2 * 5_000, ..options }));
     on(1, || machine.kernel.idle_enter());
     let freed = counter();
-    let jiffies = {
-        let machine = machine.clone();
-        Rc::new(move || machine.jiffy(0))
-    };
     let mut is_near = false;
     for _ in 0..500 {
         match machine.call_of(0, 100, &freed) {
-            Zone::Full => {
-                on(0, || with_meanwhile(jiffies.clone(), || machine.kernel.barrier())).unwrap();
-            }
+            Zone::Full => machine.waits(0, |machine| machine.jiffy(0), |kernel| kernel.barrier()),
             zone => is_near |= zone == Zone::Expedite,
         }
         assert!(machine.kernel.cpu_snapshot(0).unwrap().bytes <= 5_000);
@@ -426,8 +397,7 @@ fn an_nmi_under_the_machines_lock_is_waited_for() {
         let (machine, nmis) = (machine.clone(), nmis.clone());
         Rc::new(move || machine.nmi(|| nmis.set(nmis.get() + 1)))
     };
-    let freed = counter();
-    machine.call(0, &freed);
+    let freed = machine.frees(0);
     crate::board::with_nmi(nmi, || machine.jiffies(ENOUGH, [0]));
     assert!(nmis.get() > 1 && count(&freed) == 1);
     assert_eq!(machine.board.clock_ns.load(SeqCst), ENOUGH as u64 * TICK_NS);

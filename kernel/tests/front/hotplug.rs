@@ -1,9 +1,8 @@
 //! CPUs that come and go, in the midst of it.
 
 use std::cell::Cell;
-use std::rc::Rc;
 
-use crate::board::{Machine, count, counter, on, under_each_engine, with_meanwhile};
+use crate::board::{Machine, count, counter, on, under_each_engine};
 
 #[test]
 fn a_dead_cpus_callbacks_run_elsewhere_after_a_grace_period_from_then() {
@@ -41,8 +40,7 @@ fn a_dead_cpus_callbacks_run_elsewhere_after_a_grace_period_from_then() {
 fn a_cpu_that_comes_online_after_a_scan_has_chosen_is_waited_for_by_the_next() {
     under_each_engine!(3, {
         let machine = Machine::<3, E>::booted(2);
-        let freed = counter();
-        machine.call(0, &freed);
+        let freed = machine.frees(0);
         // CPU 2 was offline when the scan looked; CPU 1 is in a section.
         machine.jiffies(6, [0]);
         machine.start(2);
@@ -59,8 +57,7 @@ fn a_cpu_that_comes_online_after_a_scan_has_chosen_is_waited_for_by_the_next() {
 #[test]
 fn a_cpu_that_comes_online_before_the_first_scan_ends_the_grace_period_with_the_others() {
     let machine = Machine::<2>::booted(1);
-    let freed = counter();
-    machine.call(0, &freed);
+    let freed = machine.frees(0);
     machine.jiffies(1, [0]);
     assert!(machine.kernel.cpu_snapshot(1).unwrap().is_holdout, "not scanned yet");
     machine.start(1);
@@ -80,24 +77,21 @@ fn a_barrier_waits_for_callbacks_that_move_while_it_waits() {
             machine.call(cpu, &freed);
         }
     }
-    let meanwhile = {
-        let (machine, step) = (machine.clone(), Cell::new(0));
-        Rc::new(move || {
-            step.set(step.get() + 1);
-            match step.get() {
-                1..9 => {
-                    machine.jiffy(0);
-                    on(1, || machine.kernel.context_switch());
-                    machine.busy_tick(1);
-                }
-                9 => on(1, || assert!(machine.kernel.run_callbacks(1, 5))),
-                10 => machine.stop(1, 0),
-                _ => machine.jiffy(0),
+    let step = Cell::new(0);
+    let meanwhile = move |machine: &Machine<3>| {
+        step.set(step.get() + 1);
+        match step.get() {
+            1..9 => {
+                machine.jiffy(0);
+                machine.switches(1, [1]);
             }
-        })
+            9 => on(1, || assert!(machine.kernel.run_callbacks(1, 5))),
+            10 => machine.stop(1, 0),
+            _ => machine.jiffy(0),
+        }
     };
     // A few of CPU 1's have run when it goes.
-    on(0, || with_meanwhile(meanwhile, || machine.kernel.barrier())).unwrap();
+    machine.waits(0, meanwhile, |kernel| kernel.barrier());
     assert_eq!(count(&freed), 80);
     assert!(!machine.kernel.cpu_snapshot(1).unwrap().is_online);
 }
@@ -107,17 +101,15 @@ fn what_a_caller_waits_for_is_looked_after_when_its_cpu_has_died() {
     under_each_engine!(3, {
         let machine = Machine::<3, E>::booted(3);
         on(2, || machine.kernel.idle_enter());
-        let meanwhile = {
-            let (machine, is_first) = (machine.clone(), Cell::new(true));
-            Rc::new(move || {
-                if is_first.replace(false) {
-                    // The thread has slept, and wakes elsewhere.
-                    machine.stop(1, 0);
-                    assert!(on(0, || machine.kernel.idle_enter()), "CPU 0 looks after it now");
-                }
-                machine.busy_tick(0);
-            })
+        let is_first = Cell::new(true);
+        let meanwhile = move |machine: &Machine<3, E>| {
+            if is_first.replace(false) {
+                // The thread has slept, and wakes elsewhere.
+                machine.stop(1, 0);
+                assert!(on(0, || machine.kernel.idle_enter()), "CPU 0 looks after it now");
+            }
+            machine.busy_tick(0);
         };
-        on(1, || with_meanwhile(meanwhile, || machine.kernel.synchronize())).unwrap();
+        machine.waits(1, meanwhile, |kernel| kernel.synchronize());
     });
 }

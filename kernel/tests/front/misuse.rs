@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use kernel::{Head, Hook};
 
-use crate::board::{Machine, count, counter, on, section};
+use crate::board::{Machine, count, on, section};
 
 type Wrong = fn(&Machine<3>);
 
@@ -80,8 +80,7 @@ fn a_release_build_counts_and_goes_on() {
                 machine.kernel.user_exit();
             });
         }
-        let freed = counter();
-        machine.call(0, &freed);
+        let freed = machine.frees(0);
         machine.jiffies(30, [0, 1]);
         assert_eq!(count(&freed), 1, "{hook:?}");
     }

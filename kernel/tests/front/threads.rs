@@ -2,34 +2,29 @@
 //! No reader may see an object whose callback has run, and every callback runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
-use kernel::{GracePeriods, Head, TreeRcu};
+use kernel::{GracePeriods, TreeRcu};
 
-use crate::board::{Machine, TICK_NS, on, section, under_each_engine, with_meanwhile, with_nmi};
+use crate::board::{
+    Machine, TICK_NS, callback, on, run_callback, section, under_each_engine, with_meanwhile,
+    with_nmi,
+};
 
 const CPUS: usize = 4;
 const SLOTS: usize = 3;
 
-/// What readers look for. It is never freed before the test ends: a reader that comes too late sees
-/// that, and no memory of another.
-#[repr(C)]
-struct Object {
-    head: Head,
-    is_gone: AtomicBool,
-    next: AtomicPtr<Object>,
-    graveyard: &'static Shared,
-}
-
 /// What the CPUs share.
 struct Shared {
-    slots: [AtomicPtr<Object>; SLOTS],
-    /// Objects whose callback has run.
-    gone: AtomicPtr<Object>,
-    made: AtomicU64,
-    buried: AtomicU64,
+    /// Whether each object's callback has run. That is what readers look for: nothing is freed
+    /// before the test ends. The first is none.
+    is_gone: Vec<AtomicBool>,
+    /// The objects that can be found.
+    slots: [AtomicUsize; SLOTS],
+    made: AtomicUsize,
+    buried: AtomicUsize,
     /// A thread has panicked: the others end too.
     failed: AtomicBool,
     /// Threads that have done their steps.
@@ -38,20 +33,22 @@ struct Shared {
     to_bury: AtomicBool,
 }
 
-unsafe fn bury(head: NonNull<Head>) {
-    let object = head.cast::<Object>();
-    // SAFETY: objects live until the test ends.
-    let own = unsafe { object.as_ref() };
-    let shared = own.graveyard;
-    assert!(!own.is_gone.swap(true, SeqCst), "buried twice");
-    shared.buried.fetch_add(1, SeqCst);
-    let mut first = shared.gone.load(Relaxed);
-    loop {
-        own.next.store(first, Relaxed);
-        match shared.gone.compare_exchange(first, object.as_ptr(), AcqRel, Relaxed) {
-            Ok(_) => return,
-            Err(other) => first = other,
-        }
+impl Shared {
+    fn bury(&self, object: usize) {
+        assert!(!self.is_gone[object].swap(true, SeqCst), "buried twice");
+        self.buried.fetch_add(1, SeqCst);
+    }
+
+    /// Looks at an object, in a section. Returns which it is.
+    fn look(&self, cpu: usize, slot: usize) -> usize {
+        let object = self.slots[slot].load(Acquire);
+        self.check(cpu, object);
+        object
+    }
+
+    fn check(&self, cpu: usize, object: usize) {
+        let is_gone = self.is_gone[object].load(SeqCst);
+        assert!(!is_gone, "CPU {cpu} reads an object whose callback has run");
     }
 }
 
@@ -80,19 +77,6 @@ fn jiffy<E: GracePeriods<CPUS> + 'static>(machine: &Machine<CPUS, E>, cpu: usize
     std::thread::yield_now();
 }
 
-/// Looks at an object, in a section. Returns where it is.
-fn look(cpu: usize, slot: &AtomicPtr<Object>) -> *mut Object {
-    let object = slot.load(Acquire);
-    check(cpu, object);
-    object
-}
-
-fn check(cpu: usize, object: *const Object) {
-    // SAFETY: objects live until the test ends.
-    let is_gone = !object.is_null() && unsafe { &*object }.is_gone.load(SeqCst);
-    assert!(!is_gone, "CPU {cpu} reads an object whose callback has run");
-}
-
 fn read<E: GracePeriods<CPUS> + 'static>(
     machine: &Machine<CPUS, E>,
     cpu: usize,
@@ -100,10 +84,9 @@ fn read<E: GracePeriods<CPUS> + 'static>(
     dice: &mut Dice,
 ) {
     section(|| {
-        let slot = &shared.slots[dice.roll(SLOTS as u64) as usize];
-        let object = look(cpu, slot);
+        let object = shared.look(cpu, dice.roll(SLOTS as u64) as usize);
         for step in 0..dice.roll(20) {
-            check(cpu, object);
+            shared.check(cpu, object);
             match step % 8 {
                 3 => _ = machine.busy_tick(cpu),
                 7 => std::thread::yield_now(),
@@ -118,20 +101,11 @@ fn update<E: GracePeriods<CPUS> + 'static>(
     shared: &'static Shared,
     dice: &mut Dice,
 ) {
-    let object = Object {
-        head: Head::new(),
-        is_gone: AtomicBool::new(false),
-        next: AtomicPtr::new(ptr::null_mut()),
-        graveyard: shared,
-    };
-    shared.made.fetch_add(1, SeqCst);
+    let object = shared.made.fetch_add(1, SeqCst) + 1;
     let slot = &shared.slots[dice.roll(SLOTS as u64) as usize];
-    retire(machine, slot.swap(Box::into_raw(Box::new(object)), AcqRel), dice.roll(8));
-}
-
-fn retire<E: GracePeriods<CPUS> + 'static>(machine: &Machine<CPUS, E>, old: *mut Object, how: u64) {
-    let Some(head) = NonNull::new(old).map(NonNull::cast::<Head>) else { return };
+    let (old, how) = (slot.swap(object, AcqRel), dice.roll(8));
     match how {
+        _ if old == 0 => return,
         0 => machine.kernel.synchronize_expedited().expect("in no section"),
         1 => machine.kernel.synchronize().expect("in no section"),
         2 => {
@@ -139,13 +113,14 @@ fn retire<E: GracePeriods<CPUS> + 'static>(machine: &Machine<CPUS, E>, old: *mut
             machine.kernel.wait(cookie).expect("in no section");
         }
         _ => {
-            // SAFETY: it is unlinked, and is queued once.
-            unsafe { machine.kernel.call(head, bury) }.expect("it is online, and unlinked");
-            return;
+            let head = callback(0, Box::new(move || shared.bury(old)));
+            // SAFETY: the callback is nobody else's.
+            return unsafe { machine.kernel.call(head, run_callback) }
+                .map(drop)
+                .expect("it is online, and not queued");
         }
     }
-    // SAFETY: a grace period has gone by, and it is buried once.
-    unsafe { bury(head) };
+    shared.bury(old);
 }
 
 /// Idle or in user mode, with interrupts in which there are sections.
@@ -223,10 +198,10 @@ fn torture<E: GracePeriods<CPUS> + 'static>(steps: usize, seed: u64) {
     let machine = Machine::<CPUS, E>::with(CPUS, |options| options);
     machine.board.has_threads.store(true, SeqCst);
     let shared = Shared {
-        slots: [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS],
-        gone: AtomicPtr::new(ptr::null_mut()),
-        made: AtomicU64::new(0),
-        buried: AtomicU64::new(0),
+        is_gone: (0..=CPUS * steps).map(|_| AtomicBool::new(false)).collect(),
+        slots: [const { AtomicUsize::new(0) }; SLOTS],
+        made: AtomicUsize::new(0),
+        buried: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
         done: AtomicU32::new(0),
         to_bury: AtomicBool::new(false),
@@ -239,7 +214,7 @@ fn torture<E: GracePeriods<CPUS> + 'static>(steps: usize, seed: u64) {
             std::thread::spawn(move || {
                 let meanwhile = Rc::new(move || jiffy(machine, cpu, shared));
                 let all = || with_meanwhile(meanwhile, || live(machine, cpu, shared, steps, seed));
-                let nmi = Rc::new(move || machine.nmi(|| _ = look(cpu, &shared.slots[0])));
+                let nmi = Rc::new(move || machine.nmi(|| _ = shared.look(cpu, 0)));
                 let ended = catch_unwind(AssertUnwindSafe(|| with_nmi(nmi, || on(cpu, all))));
                 shared.failed.fetch_or(ended.is_err(), SeqCst);
             })
@@ -247,28 +222,11 @@ fn torture<E: GracePeriods<CPUS> + 'static>(steps: usize, seed: u64) {
         .collect();
     threads.into_iter().for_each(|thread| thread.join().expect("panics are caught"));
     assert!(!shared.failed.load(SeqCst), "a CPU has panicked");
-    let in_slots = shared.slots.iter().filter(|slot| !slot.load(SeqCst).is_null()).count();
-    assert_eq!(shared.buried.load(SeqCst) + in_slots as u64, shared.made.load(SeqCst));
+    let in_slots = shared.slots.iter().filter(|slot| slot.load(SeqCst) != 0).count();
+    assert_eq!(shared.buried.load(SeqCst) + in_slots, shared.made.load(SeqCst));
     assert_eq!(machine.kernel.snapshot().expect("the lock is free").misuses.0, 0);
-    let mut gone = shared.gone.load(SeqCst);
-    for slot in &shared.slots {
-        free(slot.load(SeqCst));
-    }
-    while !gone.is_null() {
-        gone = free(gone);
-    }
-    // SAFETY: no thread is left, and no object.
+    // SAFETY: no thread is left, and no callback.
     drop(unsafe { Box::from_raw(both.as_ptr()) });
-}
-
-/// Frees an object, if it is one. Returns the next.
-fn free(object: *mut Object) -> *mut Object {
-    if object.is_null() {
-        return object;
-    }
-    // SAFETY: the threads have ended, and each object is in one place.
-    let object = unsafe { Box::from_raw(object) };
-    object.next.load(Relaxed)
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-use kernel::{Head, Refused, Zone};
+use kernel::{GracePeriods, Head, Refused, Zone};
 
-use crate::board::{Machine, count, counter, on, section, under_each_engine, with_meanwhile};
+use crate::board::{Machine, count, counter, on, section, under_each_engine};
 
 fn with_one_idle() -> Rc<Machine<2>> {
     let machine = Machine::<2>::booted(2);
@@ -86,7 +86,7 @@ fn a_callback_that_panics_has_run_and_the_next_ones_do() {
     machine.call(0, &freed);
     let unwound = catch_unwind(AssertUnwindSafe(|| machine.jiffies(20, [0])));
     assert!(unwound.is_err() && count(&freed) == 0);
-    on(0, || with_meanwhile(jiffies_of_0(&machine), || machine.kernel.barrier())).unwrap();
+    machine.waits(0, |machine| machine.jiffy(0), |kernel| kernel.barrier());
     assert_eq!(count(&freed), 1);
     assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
 }
@@ -98,8 +98,7 @@ fn a_cpu_at_rest_looks_after_a_callback_that_it_queues() {
         on(1, || machine.kernel.idle_enter());
         for expected in 1..=3 {
             machine.jiffies(40, [0]);
-            let freed = counter();
-            machine.call(0, &freed);
+            let freed = machine.frees(0);
             machine.jiffies(40, [0]);
             assert_eq!(count(&freed), 1, "callback {expected}");
         }
@@ -177,14 +176,9 @@ fn a_cookie_is_done_after_a_full_grace_period() {
     assert!(late != early && !machine.kernel.poll(early));
     machine.jiffies(20, [0]);
     assert!(machine.kernel.poll(early) && !machine.kernel.poll(late), "it began before");
-    on(0, || with_meanwhile(jiffies_of_0(&machine), || machine.kernel.wait(late))).unwrap();
+    machine.waits(0, |machine| machine.jiffy(0), |kernel| kernel.wait(late));
     assert!(machine.kernel.poll(late));
     on(0, || machine.kernel.wait(late)).expect("it has ended: nothing is waited for");
-}
-
-fn jiffies_of_0(machine: &Rc<Machine<2>>) -> Rc<dyn Fn()> {
-    let machine = machine.clone();
-    Rc::new(move || machine.jiffy(0))
 }
 
 #[test]
@@ -198,38 +192,37 @@ fn synchronize_on_the_only_cpu_waits_for_nothing() {
 #[test]
 fn synchronize_needs_no_callback_and_no_tick_but_its_own() {
     let machine = with_one_idle();
-    on(0, || with_meanwhile(jiffies_of_0(&machine), || machine.kernel.synchronize())).unwrap();
+    machine.waits(0, |machine| machine.jiffy(0), |kernel| kernel.synchronize());
     // The caller's CPU goes idle meanwhile.
-    let idle = {
-        let (machine, is_idle) = (machine.clone(), Cell::new(false));
-        Rc::new(move || {
-            if !is_idle.replace(true) {
-                assert!(on(0, || machine.kernel.idle_enter()), "somebody waits here");
-            }
-            machine.busy_tick(0);
-        })
+    let is_idle = Cell::new(false);
+    let idle = move |machine: &Machine<2>| {
+        if !is_idle.replace(true) {
+            assert!(on(0, || machine.kernel.idle_enter()), "somebody waits here");
+        }
+        machine.busy_tick(0);
     };
-    on(0, || with_meanwhile(idle, || machine.kernel.synchronize())).unwrap();
+    machine.waits(0, idle, |kernel| kernel.synchronize());
+}
+
+/// Those of these CPUs that were asked to reschedule do so.
+fn do_as_asked<const CPUS: usize, E: GracePeriods<CPUS> + 'static>(
+    machine: &Machine<CPUS, E>,
+    cpus: std::ops::Range<usize>,
+) {
+    for cpu in cpus.filter(|&cpu| machine.is_asked_to_reschedule(cpu)) {
+        on(cpu, || machine.kernel.context_switch());
+    }
 }
 
 #[test]
 fn expedited_beside_a_normal_grace_period_ends_at_once() {
     let machine = Machine::<4>::booted(4);
     on(3, || machine.kernel.idle_enter());
-    let freed = counter();
-    machine.call(1, &freed);
+    let freed = machine.frees(1);
     machine.jiffies(2, [1]);
     assert!(machine.kernel.snapshot().unwrap().sequence.in_progress());
-    let meanwhile = {
-        let machine = machine.clone();
-        // No tick at all: CPUs do what they were asked to.
-        Rc::new(move || {
-            for cpu in (0..4).filter(|&cpu| machine.is_asked_to_reschedule(cpu)) {
-                on(cpu, || machine.kernel.context_switch());
-            }
-        })
-    };
-    on(0, || with_meanwhile(meanwhile, || machine.kernel.synchronize_expedited())).unwrap();
+    // No tick at all: CPUs do what they were asked to.
+    machine.waits(0, |machine| do_as_asked(machine, 0..4), |kernel| kernel.synchronize_expedited());
     assert_eq!(machine.reschedules(3), 0, "idle");
     assert!(machine.reschedules(1) >= 1 && machine.reschedules(2) >= 1);
     machine.jiffies(3, [1]);
@@ -241,18 +234,10 @@ fn an_expedited_wait_interrupts_each_cpu_that_comes_to_hold_it_up() {
     under_each_engine!(8, {
         let machine = Machine::<8, E>::booted(8);
         on(7, || machine.kernel.idle_enter());
-        let meanwhile = {
-            let machine = machine.clone();
-            // The others are in the kernel, each with one thread, and do what they were asked to.
-            Rc::new(move || {
-                for cpu in (1..7).filter(|&cpu| machine.is_asked_to_reschedule(cpu)) {
-                    on(cpu, || machine.kernel.context_switch());
-                }
-            })
-        };
         for _ in 0..3 {
-            let meanwhile = meanwhile.clone();
-            on(0, || with_meanwhile(meanwhile, || machine.kernel.synchronize_expedited())).unwrap();
+            // The others are in the kernel, each with one thread, and do what they were asked to.
+            let meanwhile = |machine: &Machine<8, E>| do_as_asked(machine, 1..7);
+            machine.waits(0, meanwhile, |kernel| kernel.synchronize_expedited());
         }
         assert_eq!(machine.reschedules(7), 0, "idle");
         let asked: Vec<u32> = (1..7).map(|cpu| machine.reschedules(cpu)).collect();

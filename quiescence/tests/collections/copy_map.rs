@@ -3,38 +3,13 @@
 
 use crate::common::*;
 use std::collections::{BTreeSet, HashMap as Model};
-use std::fmt::Debug;
 
 use crate::common::user_types::Constant;
 use equivalent::Equivalent;
 use quiescence::collections::copy_map::{CopyMap, Operation};
 use quiescence::sync::NoUninit;
 
-/// What keys and values are made of.
-trait Of: NoUninit + Ord + Hash + Debug + Send + Sync {
-    fn of(number: u64) -> Self;
-}
-
-macro_rules! of {
-    ($($type:ty: |$number:ident| $of:expr),*) => {
-        $(impl Of for $type {
-            fn of($number: u64) -> Self {
-                $of
-            }
-        })*
-    };
-}
-
-of! {
-    (): |_number| (),
-    u8: |number| number as u8,
-    u32: |number| number as u32,
-    u64: |number| number,
-    char: |number| char::from_u32(number as u32).unwrap(),
-    [u8; 3]: |number| [number as u8, (number >> 8) as u8, 0],
-    [u64; 2]: |number| [number, !number],
-    [u64; 5]: |number| [number; 5]
-}
+use super::keys::{GoodHash, Of};
 
 hasher! {
     /// Few values, so that buckets overflow.
@@ -42,10 +17,12 @@ hasher! {
 }
 
 type PoorHash = BuildHasherDefault<Poor>;
-type GoodHash = std::hash::RandomState;
 
 /// Runs the same random operations on a map and on the standard library's.
-fn as_the_model<K: Of, V: Of, S: BuildHasher + Default>(keys: u64, rounds: usize) {
+fn as_the_model<K: Of + NoUninit, V: Of + NoUninit, S: BuildHasher + Default>(
+    keys: u64,
+    rounds: usize,
+) {
     let map = CopyMap::<K, V, S>::with_hasher(S::default());
     let (mut model, mut numbers) = (Model::<K, V>::new(), Random(keys));
     for round in 0..rounds {
@@ -164,6 +141,8 @@ impl Hash for Whole {
         self.0[0].hash(state);
     }
 }
+
+impl Weigh for Whole {}
 
 impl Of for Whole {
     fn of(number: u64) -> Self {

@@ -6,34 +6,7 @@ use std::collections::HashMap as Model;
 use quiescence::collections::hash_map::{Compute, Operation};
 use quiescence::collections::{HashMap, HashSet};
 
-/// Keys of a type that both forms are tested with.
-trait Of: Clone + Ord + std::hash::Hash + std::fmt::Debug + Weigh + Send + Sync + 'static {
-    fn of(number: u64) -> Self;
-}
-
-impl Of for u64 {
-    fn of(number: u64) -> Self {
-        number
-    }
-}
-
-impl Of for String {
-    fn of(number: u64) -> Self {
-        format!("number {number}")
-    }
-}
-
-impl Of for u8 {
-    fn of(number: u64) -> Self {
-        number as u8
-    }
-}
-
-impl Of for (u64, u32) {
-    fn of(number: u64) -> Self {
-        (number, number as u32)
-    }
-}
+use super::keys::{GoodHash, Of};
 
 /// Runs the same random operations on a map and on the standard library's.
 fn as_the_model<K: Of, V: Of, S: BuildHasher + Default>(keys: u64, rounds: usize) {
@@ -133,7 +106,6 @@ hasher! {
 }
 
 type PoorHash = BuildHasherDefault<Poor>;
-type GoodHash = std::hash::RandomState;
 
 #[test]
 fn operations_do_what_the_standard_librarys_map_does() {
@@ -397,14 +369,14 @@ fn a_sleepable_map_is_read_by_other_threads_with_the_guard_of_one() {
 
 #[test]
 fn sets_do_what_the_standard_librarys_do() {
-    let set: quiescence::collections::HashSet<u64> = (0..100).collect();
+    let set: HashSet<u64> = (0..100).collect();
     assert_eq!((set.len(), set.insert(7), set.insert(700)), (101 - 1, false, true));
     assert!(set.remove(&7) && !set.remove(&7) && !set.read().contains(&7));
     set.retain(|n| n % 2 == 0);
     let mut left: Vec<_> = set.read().iter().copied().collect();
     left.sort();
     assert_eq!(left, (0..100).step_by(2).chain([700]).collect::<Vec<_>>());
-    let words = quiescence::collections::HashSet::from(["a".to_owned(), "b".to_owned()]);
+    let words = HashSet::from(["a".to_owned(), "b".to_owned()]);
     assert_eq!(words.read().get("a").map(String::as_str), Some("a"));
     assert_eq!(words, ["b".to_owned(), "a".to_owned()].into());
     set.clear();
@@ -416,8 +388,6 @@ fn sets_do_what_the_standard_librarys_do() {
 
 #[test]
 fn maps_and_sets_stand_in_the_domain_that_they_are_made_in() {
-    use quiescence::collections::HashSet;
-
     quiescence::domain! { struct Zones; }
     let map = HashMap::<u64, u64>::new_in(Domain::of(Zones));
     let set = HashSet::new_in(Domain::of(Zones));
@@ -436,9 +406,9 @@ fn maps_and_sets_come_back_from_json() {
     let json = serde_json::to_string(&map).unwrap();
     assert_eq!(serde_json::from_str::<HashMap<String, u32>>(&json).unwrap(), map);
     assert!(serde_json::from_str::<HashMap<String, u32>>("[1]").is_err());
-    let set: quiescence::collections::HashSet<u32> = (0..100).collect();
+    let set: HashSet<u32> = (0..100).collect();
     let json = serde_json::to_string(&set).unwrap();
-    let back: quiescence::collections::HashSet<u32> = serde_json::from_str(&json).unwrap();
+    let back: HashSet<u32> = serde_json::from_str(&json).unwrap();
     assert_eq!(back, set);
 }
 
@@ -453,7 +423,7 @@ fn threads_of_a_pool_go_over_a_map_and_extend_it() {
     assert_eq!((map.len(), sum), (50_000, 50_000 * 49_999 / 2));
     (&map).par_extend((0..50_000_u64).into_par_iter().map(|n| (n, 1)));
     assert_eq!((&view).into_par_iter().map(|(_, value)| *value).sum::<u64>(), 50_000);
-    let set: quiescence::collections::HashSet<u64> = (0..1_000_u64).into_par_iter().collect();
+    let set: HashSet<u64> = (0..1_000_u64).into_par_iter().collect();
     (&set).par_extend((500..1_500_u64).into_par_iter());
     let seen = set.read();
     assert_eq!((set.len(), (&seen).into_par_iter().sum::<u64>()), (1_500, 1_124_250));

@@ -10,5 +10,6 @@ mod hash_table;
 mod hash_table_memory;
 mod id_map;
 mod intrusive;
+mod keys;
 mod list;
 mod queue_and_stack;

@@ -257,10 +257,13 @@ pub(crate) fn domain_with_limit(objects_max: u64, bytes_max: u64) -> Domain {
 
 /// Sets a domain's limit, and turns its reports of stalls off.
 pub(crate) fn set_limit<K: DomainTag>(domain: &Domain<K>, objects_max: u64, bytes_max: u64) {
-    tune(domain, |tuning| {
-        (tuning.objects_max, tuning.bytes_max) = (objects_max, bytes_max);
-        (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
-    });
+    tune(domain, |tuning| (tuning.objects_max, tuning.bytes_max) = (objects_max, bytes_max));
+    quiet(domain);
+}
+
+/// Turns a domain's reports of stalls off.
+pub(crate) fn quiet<K: DomainTag>(domain: &Domain<K>) {
+    tune(domain, |tuning| (tuning.stall_after, tuning.stall_after_expedited) = (None, None));
 }
 
 /// Changes some of a domain's tuning.
@@ -273,6 +276,17 @@ pub(crate) fn tune<K: DomainTag>(domain: &Domain<K>, change: impl FnOnce(&mut Tu
 /// A context whose waker does nothing.
 pub(crate) fn no_context() -> Context<'static> {
     Context::from_waker(Waker::noop())
+}
+
+/// A waker that calls a function.
+pub(crate) fn waker_of(wakes: impl Fn() + Send + Sync + 'static) -> Waker {
+    struct Calls<F>(F);
+    impl<F: Fn() + Send + Sync + 'static> Wake for Calls<F> {
+        fn wake(self: Arc<Self>) {
+            (self.0)();
+        }
+    }
+    Arc::new(Calls(wakes)).into()
 }
 
 /// Polls a future on this thread until it is ready, which parks until it is woken. Returns how

@@ -6,6 +6,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 /// Runs `f` in a child process made by `fork`; a panic there is a failure here.
@@ -38,6 +41,51 @@ pub(crate) fn status_of(child: libc::pid_t) -> libc::c_int {
     // SAFETY: waits for a child of the caller's.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     status
+}
+
+/// A fork in the midst of what the library does, on the thread that has made this.
+#[cfg(unix)]
+#[derive(Debug)]
+pub(crate) struct ForksHere {
+    on: ThreadId,
+    /// What `fork` has returned; -1 until then.
+    child: AtomicI32,
+}
+
+#[cfg(unix)]
+impl ForksHere {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { on: thread::current().id(), child: AtomicI32::new(-1) })
+    }
+
+    pub(crate) fn is_here(&self) -> bool {
+        thread::current().id() == self.on
+    }
+
+    /// Forks, if the calling thread is the one. Both processes continue, the child with it only.
+    pub(crate) fn fork(&self) {
+        if self.is_here() {
+            // SAFETY: the child ends by `_exit`, in `assert_in_both`.
+            self.child.store(unsafe { libc::fork() }, SeqCst);
+        }
+    }
+
+    pub(crate) fn has_forked(&self) -> bool {
+        self.child.load(SeqCst) != -1
+    }
+
+    pub(crate) fn is_child(&self) -> bool {
+        self.child.load(SeqCst) == 0
+    }
+
+    /// Ends the child, and fails in the parent if it is not so in both.
+    pub(crate) fn assert_in_both(&self, is_so: bool, what: &str) {
+        match self.child.load(SeqCst) {
+            0 => end_child(is_so),
+            child => assert_eq!(status_of(child), 0, "in the child: {what}"),
+        }
+        assert!(is_so, "{what}");
+    }
 }
 
 const ROLE: &str = "ROLE";

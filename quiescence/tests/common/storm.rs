@@ -5,6 +5,8 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 #[cfg(unix)]
 use std::thread;
+#[cfg(unix)]
+use std::time::Duration;
 
 #[cfg(unix)]
 use super::OnDrop;
@@ -65,15 +67,15 @@ impl Target {
     }
 }
 
-/// Sends `signal` in turn to some threads, often while this one has its CPU: a thread that does not
-/// run takes but one of them.
+/// Sends `signal` in turn to some threads. A thread that does not run takes but one of them: this
+/// one sleeps, if shortly, for when it wakes it interrupts, as one that yields does not.
 #[cfg(unix)]
 pub(crate) fn send_many(signal: libc::c_int, targets: &[Target]) {
     for _ in 0..32 {
         targets.iter().for_each(|target| target.send(signal));
         (0..100).for_each(|_| std::hint::spin_loop());
     }
-    thread::yield_now();
+    thread::sleep(Duration::from_micros(1));
 }
 
 /// Sends `signal` in turn to two threads, each of which does one of these again and again, until

@@ -259,15 +259,6 @@ fn a_wait_in_a_section_is_refused() {
     reader.while_offline(|| cell.wait_changed(&mut version));
 }
 
-/// Calls a function where it is woken.
-struct Calls<F>(F);
-
-impl<F: Fn() + Send + Sync + 'static> Wake for Calls<F> {
-    fn wake(self: Arc<Self>) {
-        (self.0)();
-    }
-}
-
 /// Wakers run outside of the library's sections and locks: they may update the same cell, wait for
 /// a grace period, and take and drop versions. One that panics harms no other.
 #[test]
@@ -275,15 +266,14 @@ fn a_waker_may_use_the_cell_and_the_domain() {
     static CELL: LazyLock<Rcu<u64, Private>> = LazyLock::new(|| Rcu::new_in(0, Domain::new()));
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
-    let first: Waker = Arc::new(Calls(|| panic!("on purpose"))).into();
-    let second: Waker = Arc::new(Calls(move || {
+    let first = waker_of(|| panic!("on purpose"));
+    let second = waker_of(move || {
         CELL.domain().synchronize();
         let mut version = CELL.version();
         CELL.update(|value| value + 10);
         CELL.wait_changed(&mut version);
         counted.one_more();
-    }))
-    .into();
+    });
     let updates: [fn(); 4] = [
         || CELL.store(1),
         || drop(CELL.swap(1)),
@@ -305,26 +295,15 @@ fn a_waker_may_use_the_cell_and_the_domain() {
 #[cfg(unix)]
 #[cfg_attr(miri, ignore = "forks")]
 fn a_child_made_by_the_drop_of_a_waker_looks_again() {
-    struct Forks(Arc<AtomicI32>);
-    impl Drop for Forks {
-        fn drop(&mut self) {
-            // SAFETY: the child has this thread only, and ends by `_exit`.
-            self.0.store(unsafe { libc::fork() }, Release);
-        }
-    }
-    impl Wake for Forks {
-        fn wake(self: Arc<Self>) {}
-    }
-    let (cell, forked) = (Rcu::new(0), Arc::new(AtomicI32::new(-1)));
+    let (cell, forks) = (Rcu::new(0), ForksHere::new());
     let mut version = cell.version();
-    let waker = Waker::from(Arc::new(Forks(Arc::clone(&forked))));
+    let at_drop = forks.clone();
+    let at_drop = OnDrop(move || at_drop.fork());
+    let waker = waker_of(move || _ = &at_drop);
     assert!(cell.poll_changed(&mut version, &mut Context::from_waker(&waker)).is_pending());
     drop(waker);
     let is_pending = cell.poll_changed(&mut version, &mut no_context()).is_pending();
-    match forked.load(Acquire) {
-        0 => end_child(!is_pending),
-        child => assert_eq!((status_of(child), is_pending), (0, true), "the child would sleep"),
-    }
+    forks.assert_in_both(is_pending != forks.is_child(), "the child alone finds a change");
 }
 
 /// The executors of the parent's tasks have no threads in the child.

@@ -32,7 +32,7 @@ fn small() -> Domain {
 #[test]
 fn try_retire_hands_the_object_back_at_the_limit() {
     let (domain, live) = (small(), Arc::new(Live::default()));
-    beside_a_section(&domain, |leave| {
+    beside_a_section(&domain, |_| {
         let mut refused = Vec::new();
         for _ in 0..20 {
             refused.extend(domain.try_retire(Box::new(Counted::new(&live))).err());
@@ -45,7 +45,6 @@ fn try_retire_hands_the_object_back_at_the_limit() {
         drop(objects);
         drop(refused);
         assert_eq!(live.now.load(SeqCst), 14, "readers may see those that were not taken back");
-        leave();
     });
     domain.barrier();
     assert_eq!(live.now.load(SeqCst), 0);
@@ -55,13 +54,12 @@ fn try_retire_hands_the_object_back_at_the_limit() {
 #[test]
 fn bytes_are_bounded_as_objects_are() {
     let domain = domain_with_limit(1 << 20, 1 << 20);
-    beside_a_section(&domain, |leave| {
+    beside_a_section(&domain, |_| {
         for _ in 0..4 {
             domain.try_retire(vec![0_u8; (1 << 18) - 40]).unwrap(); // and five words of the library's
         }
         assert_eq!(domain.statistics().bytes_waiting, 1 << 20);
         assert!(domain.try_retire(Box::new([0_u8; 64])).is_err());
-        leave();
     });
     domain.barrier();
     assert_eq!(domain.statistics().bytes_waiting, 0);
@@ -251,10 +249,9 @@ fn a_thread_that_ends_leaves_its_stock_and_what_waits_to_others() {
     }
     domain.barrier();
     assert_eq!(live.now.load(SeqCst), 0);
-    beside_a_section(&domain, |leave| {
+    beside_a_section(&domain, |_| {
         let admitted = (0..2_000).take_while(|_| domain.try_retire(Box::new(1)).is_ok()).count();
         assert_eq!(admitted, 1_000, "all of the limit is there");
-        leave();
     });
 }
 

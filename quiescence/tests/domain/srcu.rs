@@ -133,10 +133,7 @@ fn what_is_retired_or_called_is_done_after_a_grace_period() {
 #[test]
 fn the_end_of_a_section_does_not_wait_for_a_sleepable_domain() {
     let domain = Srcu::new();
-    tune(&domain, |tuning| {
-        tuning.objects_max = 1;
-        (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
-    });
+    set_limit(&domain, 1, u64::MAX);
     let early = domain.read();
     domain.retire(Box::new(1)).expect("there is room");
     let other = quiescence::read();
@@ -289,16 +286,10 @@ fn futures_that_are_dropped_are_forgotten() {
 
 #[test]
 fn a_waker_that_panics_harms_nobody_else() {
-    struct Panics;
-    impl Wake for Panics {
-        fn wake(self: Arc<Self>) {
-            panic!("as arranged");
-        }
-    }
     let domain = Srcu::new();
     let guard = domain.read();
     let mut future = pin!(domain.synchronize_async());
-    let waker = Waker::from(Arc::new(Panics));
+    let waker = waker_of(|| panic!("as arranged"));
     assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     drop(guard);
     domain.synchronize();
@@ -310,21 +301,17 @@ fn a_waker_that_panics_harms_nobody_else() {
 #[test]
 fn a_waker_may_wait_for_a_grace_period() {
     static DOMAIN: Srcu = Srcu::new();
-    struct Waits(AtomicUsize);
-    impl Wake for Waits {
-        fn wake(self: Arc<Self>) {
-            DOMAIN.synchronize();
-            self.0.fetch_add(1, Release);
-        }
-    }
-    let waits = Arc::new(Waits(AtomicUsize::new(0)));
-    let waker = Waker::from(waits.clone());
+    static WAITS: AtomicUsize = AtomicUsize::new(0);
+    let waker = waker_of(|| {
+        DOMAIN.synchronize();
+        WAITS.one_more();
+    });
     let guard = DOMAIN.read();
     let mut future = pin!(DOMAIN.synchronize_async());
     assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     drop(guard);
     DOMAIN.synchronize();
-    until(|| waits.0.load(Acquire) != 0);
+    until(|| WAITS.load(Acquire) != 0);
     assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
 }
 

@@ -2,11 +2,9 @@
 
 use crate::common::*;
 
-use quiescence::{Cookie, Guard};
+use quiescence::Cookie;
 
-thread_local! {
-    static KEPT: RefCell<Option<Guard<'static, Private>>> = const { RefCell::new(None) };
-}
+use crate::unwinding::keep_section;
 
 /// The thread that made the barrier panicked, since a callback had begun a section on it; the task
 /// was never told.
@@ -17,7 +15,7 @@ fn a_barrier_whose_thread_panics_ends_with_the_panic() {
     let mut barrier = pin!(domain.barrier_async());
     let panic = beside_a_section(domain, |leave| {
         // It waits for the first grace period, and the next callback for the second.
-        domain.call_hurry(|| KEPT.set(Some(domain.read()))).expect("the first");
+        domain.call_hurry(|| keep_section(domain)).expect("the first");
         until(|| domain.statistics().batches != 0);
         let _busy = occupy_the_worker();
         // Under way, so that what is asked for now is another one.
@@ -38,15 +36,12 @@ fn a_barrier_whose_thread_panics_ends_with_the_panic() {
 #[cfg_attr(miri, ignore = "forks")]
 fn a_barrier_that_is_dropped_in_a_child_leaves_the_parents_waker_alone() {
     let domain = Domain::new();
-    beside_a_section(&domain, |leave| {
+    beside_a_section(&domain, |_| {
         domain.call(|| ()).expect("the first");
         let mut barrier = Box::pin(domain.barrier_async());
-        struct Counts(#[expect(dead_code)] Dropped);
-        impl Wake for Counts {
-            fn wake(self: Arc<Self>) {}
-        }
-        let dropped = Arc::default();
-        let waker = Waker::from(Arc::new(Counts(Dropped(Arc::clone(&dropped)))));
+        let dropped: Arc<AtomicUsize> = Arc::default();
+        let counts = Dropped(Arc::clone(&dropped));
+        let waker = waker_of(move || _ = &counts);
         assert!(barrier.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         drop(waker); // the barrier has the last one
         let mut barrier = Some(barrier);
@@ -56,6 +51,5 @@ fn a_barrier_that_is_dropped_in_a_child_leaves_the_parents_waker_alone() {
         });
         drop(barrier.take());
         assert_eq!(dropped.load(SeqCst), 1);
-        leave();
     });
 }

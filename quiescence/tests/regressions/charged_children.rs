@@ -3,61 +3,50 @@
 
 use crate::common::*;
 
-/// What `fork` has returned, once it has.
-static FORKED: AtomicI32 = AtomicI32::new(-1);
-
 #[test]
 fn a_callback_that_queued_another_one_and_forked_took_room_for_good() {
     in_its_own_process!();
-    let (domain, main) = (domain_with_limit(1, u64::MAX), thread::current().id());
+    let (domain, forks) = (domain_with_limit(1, u64::MAX), ForksHere::new());
     // Until no other thread, the worker say, is the one that runs it.
-    while FORKED.load(SeqCst) == -1 {
-        let within = domain.clone();
-        let forks = move || {
-            if thread::current().id() == main {
+    while !forks.has_forked() {
+        let (within, forks) = (domain.clone(), forks.clone());
+        let queues = move || {
+            if forks.is_here() {
                 within.try_call(|| ()).expect("the room that this one had");
-                // SAFETY: the child has this thread only, and ends by `_exit`.
-                FORKED.store(unsafe { libc::fork() }, SeqCst);
+                forks.fork();
             }
         };
-        domain.call(forks).unwrap();
+        domain.call(queues).unwrap();
         domain.barrier();
     }
     domain.barrier();
-    let has_room = domain.try_call(|| ()).is_ok();
-    match FORKED.load(SeqCst) {
-        0 => end_child(has_room),
-        child => assert_eq!(status_of(child), 0, "the child has no room"),
-    }
-    assert!(has_room);
+    forks.assert_in_both(domain.try_call(|| ()).is_ok(), "there is room");
 }
 
 /// Callbacks share a catch: one that panics, and one behind it that forks.
 #[test]
 fn a_callback_that_forked_behind_one_that_panicked_leaves_room_and_counts() {
-    /// Whether the last panic was on the main thread of the test, and then what `fork` returned.
+    /// Whether the last panic was on the main thread of the test.
     static PANICKED: AtomicBool = AtomicBool::new(false);
-    static FORKED: AtomicI32 = AtomicI32::new(-1);
     in_its_own_process!();
-    let (domain, main) = (domain_with_limit(2, u64::MAX), thread::current().id());
+    let (domain, forks) = (domain_with_limit(2, u64::MAX), ForksHere::new());
     let mut rounds = 0;
     // Until no other thread, the worker say, is the one that runs both.
-    while FORKED.load(SeqCst) == -1 {
+    while !forks.has_forked() {
         rounds += 1;
-        let within = domain.clone();
+        let (within, forks, other) = (domain.clone(), forks.clone(), forks.clone());
         let panics = move || {
-            PANICKED.store(thread::current().id() == main, SeqCst);
+            PANICKED.store(other.is_here(), SeqCst);
             panic!("a callback panics, as it should in this test");
         };
-        let forks = move || {
-            if thread::current().id() == main && PANICKED.load(SeqCst) {
+        let queues = move || {
+            if forks.is_here() && PANICKED.load(SeqCst) {
                 (0..2).for_each(|_| within.try_call(|| ()).expect("the room that both had"));
-                // SAFETY: the child has this thread only, and ends by `_exit`.
-                FORKED.store(unsafe { libc::fork() }, SeqCst);
+                forks.fork();
             }
         };
         domain.call(panics).unwrap();
-        domain.call(forks).unwrap();
+        domain.call(queues).unwrap();
         domain.barrier();
     }
     domain.barrier();
@@ -67,9 +56,5 @@ fn a_callback_that_forked_behind_one_that_panicked_leaves_room_and_counts() {
     domain.barrier();
     let statistics = domain.statistics();
     let is_counted = statistics.callbacks_panicked == rounds && statistics.bytes_waiting == 0;
-    match FORKED.load(SeqCst) {
-        0 => end_child(has_room && is_counted),
-        child => assert_eq!(status_of(child), 0, "the child has no room, or miscounts"),
-    }
-    assert!(has_room && is_counted);
+    forks.assert_in_both(has_room && is_counted, "there is room, and the counts are right");
 }

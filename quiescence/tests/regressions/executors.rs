@@ -133,10 +133,7 @@ const LIMITS: &[u64] = if cfg!(miri) { &[1] } else { &[1, 64, 1_000] };
 
 fn with_limit(objects_max: u64) -> Srcu {
     let srcu = Srcu::new();
-    tune(&srcu, |tuning| {
-        tuning.objects_max = objects_max;
-        (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
-    });
+    set_limit(&srcu, objects_max, u64::MAX);
     srcu
 }
 

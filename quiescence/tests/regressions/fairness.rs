@@ -8,10 +8,7 @@ use crate::common::*;
 fn all_kinds_of_waiters_are_served_by_the_next_grace_period() {
     const EACH: u64 = 4;
     let domain = Domain::new();
-    tune(&domain, |tuning| {
-        tuning.stall_after = None;
-        tuning.stall_after_expedited = None;
-    });
+    quiet(&domain);
     let run = Arc::new(AtomicU64::new(0));
     let served_by = thread::scope(|scope| {
         let waiters = beside_a_section(&domain, |leave| {

@@ -74,11 +74,9 @@ const LEFT_MAX: u64 = 48 + 6 * node(64);
 
 /// A map with sixteen entries in each of some buckets.
 fn numbers(buckets: u64) -> (Numbers, Domain<Private>) {
-    let mut tuning = Domain::global().tuning();
-    tuning.bytes_max = BYTES_MAX;
-    tuning.stall_after = None;
-    tuning.stall_after_expedited = None;
-    let domain = Domain::builder().tuning(tuning).build();
+    let domain: Domain<Private> = Domain::builder().build();
+    tune(&domain, |tuning| tuning.bytes_max = BYTES_MAX);
+    quiet(&domain);
     let builder = HashMap::builder().domain(domain.clone()).hasher(BuildHasherDefault::default());
     let numbers: Numbers = builder.build();
     for number in 0..16 * buckets {

@@ -113,47 +113,28 @@ fn what_a_thread_protects_while_it_retires_it_stays_within_the_limit() {
     domain.retire(unsafe { Box::from_raw(place.into_inner()) });
 }
 
-/// Forks if the calling thread of this runs it, and stores what `fork` has returned.
-#[cfg(target_os = "linux")]
-fn forks_here(forked: &'static AtomicI32) -> impl Fn() + Copy + Send + 'static {
-    let on = thread::current().id();
-    move || {
-        if thread::current().id() == on {
-            // SAFETY: the child has this thread only, and ends by `_exit`.
-            forked.store(unsafe { libc::fork() }, Release);
-        }
-    }
-}
-
 /// The child counted what stood in the list and forgot as many as its thread had in hand, so that
 /// nothing seemed to be left of what was protected still.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_is_protected_is_not_forgotten_where_a_drop_forks() {
-    /// What `fork` has returned in the drop, on the main thread of the test.
-    static FORKED: AtomicI32 = AtomicI32::new(-1);
     in_its_own_process!();
-    let domain = HazardDomain::new();
-    let forks = forks_here(&FORKED);
+    let (domain, forks) = (HazardDomain::new(), ForksHere::new());
     let dropped = Arc::new(AtomicUsize::new(0));
     let mut holder = HazardPointer::new();
     let protected = retire_protected(&domain, &mut holder, Dropped(dropped.clone()));
     assert_eq!(domain.statistics().objects_protected, 1);
     // Until no other thread, the worker say, is the one that drops it.
-    while FORKED.load(Acquire) == -1 {
-        let mut holder = HazardPointer::new();
-        drop(retire_protected(&domain, &mut holder, OnDrop(forks)));
+    while !forks.has_forked() {
+        let (mut holder, forks) = (HazardPointer::new(), forks.clone());
+        drop(retire_protected(&domain, &mut holder, OnDrop(move || forks.fork())));
         domain.barrier(); // also in the child
     }
     let is_kept = domain.statistics().objects_protected == 1 && dropped.load(Acquire) == 0;
     drop(protected);
     domain.barrier();
     let is_whole = is_kept && dropped.load(Acquire) == 1 && domain.statistics().bytes_waiting == 0;
-    match FORKED.load(Acquire) {
-        0 => end_child(is_whole),
-        child => assert_eq!(status_of(child), 0, "the child failed"),
-    }
-    assert!(is_whole);
+    forks.assert_in_both(is_whole, "it is kept, and then dropped");
 }
 
 /// Where a drop forked, the child counted twice what had been found protected in the same go: as
@@ -161,29 +142,21 @@ fn what_is_protected_is_not_forgotten_where_a_drop_forks() {
 #[test]
 #[cfg(target_os = "linux")]
 fn what_is_found_protected_is_counted_once_where_the_next_drop_forks() {
-    /// As above.
-    static FORKED: AtomicI32 = AtomicI32::new(-1);
     in_its_own_process!();
-    let domain = HazardDomain::new();
+    let (domain, forks) = (HazardDomain::new(), ForksHere::new());
     // So few that no thread takes a stock: what is charged is what waits.
     tune_hazards(&domain, |tuning| tuning.objects_max = 200);
-    let forks = forks_here(&FORKED);
     // Until no other thread, the worker say, is the one that drops it.
-    while FORKED.load(Acquire) == -1 {
-        let mut holder = HazardPointer::new();
+    while !forks.has_forked() {
+        let (mut holder, forks) = (HazardPointer::new(), forks.clone());
         let protected = queue_protected(&domain, &mut holder, 7);
-        domain.retire(Box::new(OnDrop(forks)));
+        domain.retire(Box::new(OnDrop(move || forks.fork())));
         domain.barrier(); // its end also in the child
         assert_eq!(*protected, 7);
         drop(protected);
         domain.barrier();
     }
-    let has_room = has_room(&domain);
-    match FORKED.load(Acquire) {
-        0 => end_child(has_room),
-        child => assert_eq!(status_of(child), 0, "nothing waits, and yet there is no room"),
-    }
-    assert!(has_room);
+    forks.assert_in_both(has_room(&domain), "nothing waits, so there is room");
 }
 
 /// What is kept on both sides of a drop that panics is counted once, and forgotten once.

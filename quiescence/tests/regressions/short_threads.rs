@@ -49,7 +49,7 @@ fn what_short_threads_leave_runs_in_their_order() {
     const THREADS: u64 = rounds(50, 6);
     let domain = Domain::new();
     let seen: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
-    beside_a_section(&domain, |leave| {
+    beside_a_section(&domain, |_| {
         for thread in 0..THREADS {
             let (domain, seen) = (domain.clone(), Arc::clone(&seen));
             short(move || {
@@ -59,7 +59,6 @@ fn what_short_threads_leave_runs_in_their_order() {
                 }
             });
         }
-        leave();
     });
     domain.barrier();
     let seen = seen.lock().unwrap();
@@ -96,7 +95,7 @@ fn what_short_threads_leave_is_held_against_the_limit() {
     const THREADS: u64 = rounds(100, 7);
     let domain = domain_with_limit(LIMIT, 1 << 20);
     let refused = Arc::new(AtomicU64::new(0));
-    beside_a_section(&domain, |leave| {
+    beside_a_section(&domain, |_| {
         for _ in 0..THREADS {
             let (domain, refused) = (domain.clone(), Arc::clone(&refused));
             short(move || {
@@ -104,7 +103,6 @@ fn what_short_threads_leave_is_held_against_the_limit() {
                 refused.fetch_add(u64::from(is_refused), SeqCst);
             });
         }
-        leave();
     });
     assert_eq!(refused.load(SeqCst), THREADS - LIMIT);
     domain.barrier();

@@ -59,10 +59,7 @@ fn alone(test: &str, scenario: impl FnOnce()) {
 
 fn quiet_domain() -> Domain {
     let domain = Domain::new();
-    tune(&domain, |tuning| {
-        tuning.stall_after = None;
-        tuning.stall_after_expedited = None;
-    });
+    quiet(&domain);
     domain
 }
 

@@ -3,36 +3,10 @@
 
 use crate::common::*;
 use std::task::{RawWaker, RawWakerVTable};
-use std::thread::{JoinHandle, ThreadId};
 
-use quiescence::{Cookie, Guard, SrcuGuard};
+use quiescence::{Cookie, SrcuGuard};
 
-thread_local! {
-    static KEPT: RefCell<Option<Guard<'static, Private>>> = const { RefCell::new(None) };
-}
-
-/// Begins a section on the thread that it is woken on, if that is `main`, and keeps it.
-struct Begins {
-    domain: &'static Domain,
-    main: ThreadId,
-    /// The other reader, which is to be gone.
-    other: Mutex<Option<JoinHandle<()>>>,
-    /// From after the section has begun.
-    cookie: Mutex<Option<Cookie>>,
-}
-
-impl Wake for Begins {
-    fn wake(self: Arc<Self>) {
-        if thread::current().id() != self.main {
-            return;
-        }
-        if let Some(other) = self.other.lock().unwrap().take() {
-            other.join().unwrap();
-        }
-        KEPT.set(Some(self.domain.read()));
-        *self.cookie.lock().unwrap() = Some(self.domain.cookie());
-    }
-}
+use crate::unwinding::{keep_section, let_go};
 
 /// A driver knew how many readers its thread had, all of them quiescent, from before it had called
 /// the waker: the next grace period found no other reader, and waited for none. Now it looks, and
@@ -54,26 +28,31 @@ fn a_waker_begins_a_section() -> bool {
         drop(guard);
     });
     is_inside.recv().unwrap();
-    let begins = Arc::new(Begins {
-        domain,
-        main: thread::current().id(),
-        other: Mutex::new(Some(other)),
-        cookie: Mutex::new(None),
+    let (main, other) = (thread::current().id(), Mutex::new(Some(other)));
+    let cookie = Arc::new(Mutex::new(None)); // from after the section has begun
+    let begun = Arc::clone(&cookie);
+    let waker = waker_of(move || {
+        if thread::current().id() == main {
+            if let Some(other) = other.lock().unwrap().take() {
+                other.join().unwrap();
+            }
+            keep_section(domain);
+            *begun.lock().unwrap() = Some(domain.cookie());
+        }
     });
-    let waker = Waker::from(Arc::clone(&begins));
     let mut task = pin!(domain.synchronize_async());
     assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     // If the task's grace period is in progress, this waits for the one after it as well.
     let waits = catch_unwind(AssertUnwindSafe(|| domain.synchronize()));
-    let Some(cookie) = begins.cookie.lock().unwrap().take() else { return false };
+    let Some(cookie) = cookie.lock().unwrap().take() else { return false };
     assert!(!domain.poll(cookie), "a grace period has ended in the midst of a section");
     let Err(refused) = waits else {
-        KEPT.set(None);
+        let_go();
         return false;
     };
     let refused = *refused.downcast::<String>().unwrap();
     assert!(refused.contains("inside a read-side critical section"), "{refused}");
-    KEPT.set(None);
+    let_go();
     domain.wait(cookie);
     true
 }
@@ -109,35 +88,6 @@ fn a_waker_may_use_the_domain_where_it_is_dropped() {
     assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
 }
 
-/// Forks where it is woken on the main thread of the test.
-#[cfg(unix)]
-struct Forks {
-    main: ThreadId,
-    /// The child, or 0 in the child; -1 until then.
-    child: AtomicI32,
-}
-
-#[cfg(unix)]
-impl Wake for Forks {
-    fn wake(self: Arc<Self>) {
-        if thread::current().id() == self.main {
-            // SAFETY: the child continues with this one thread, and ends by `_exit`.
-            self.child.store(unsafe { libc::fork() }, SeqCst);
-        }
-    }
-}
-
-/// Notes that it has been woken.
-#[cfg(unix)]
-struct Notes(AtomicBool);
-
-#[cfg(unix)]
-impl Wake for Notes {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, SeqCst);
-    }
-}
-
 /// What was to be woken after a waker that forks was woken in the child as well, where whatever it
 /// wakes may be in the midst of something for ever.
 #[test]
@@ -149,10 +99,9 @@ fn a_child_that_a_waker_makes_wakes_nobody() {
 
 #[cfg(unix)]
 fn a_waker_forks() -> bool {
-    let domain = Domain::new();
-    let forks = Arc::new(Forks { main: thread::current().id(), child: AtomicI32::new(-1) });
-    let notes = Arc::new(Notes(AtomicBool::new(false)));
-    let (first, second) = (Waker::from(Arc::clone(&forks)), Waker::from(Arc::clone(&notes)));
+    let (domain, forks, woken) = (Domain::new(), ForksHere::new(), Arc::new(Woken::default()));
+    let first = forks.clone();
+    let (first, second) = (waker_of(move || first.fork()), Waker::from(woken.clone()));
     let mut tasks = [(); 2].map(|()| Box::pin(domain.synchronize_async()));
     beside_a_section(&domain, |leave| {
         for (task, waker) in tasks.iter_mut().zip([&first, &second]) {
@@ -161,11 +110,9 @@ fn a_waker_forks() -> bool {
         leave();
     });
     domain.synchronize();
-    match forks.child.load(SeqCst) {
-        0 => end_child(!notes.0.load(SeqCst)),
-        -1 => return false, // the worker was faster
-        child => assert_eq!(status_of(child), 0, "the child has woken a task of the parent's"),
+    if forks.has_forked() {
+        let is_woken = woken.0.load(Acquire) != 0;
+        forks.assert_in_both(is_woken != forks.is_child(), "the parent alone wakes its task");
     }
-    assert!(notes.0.load(SeqCst), "and so has the parent");
-    true
+    forks.has_forked() // else the worker was faster
 }

@@ -2,7 +2,6 @@
 
 use crate::common::user_types::{BOMB, Bomb};
 use crate::common::*;
-use std::thread::ThreadId;
 
 use quiescence::{Retire, report::StallReport};
 
@@ -38,17 +37,13 @@ fn drop_of_a_waker() {
 
 /// A waker that panics when it is called, with what panics when it is dropped.
 fn call_of_a_waker() {
-    struct Loud(mpsc::Sender<ThreadId>);
-    impl Wake for Loud {
-        fn wake(self: Arc<Self>) {
-            self.0.send(thread::current().id()).unwrap();
-            panic_any(BOMB);
-        }
-    }
     let worker = worker();
     let srcu = Srcu::new();
     let (sender, woken) = mpsc::channel();
-    let waker = Waker::from(Arc::new(Loud(sender)));
+    let waker = waker_of(move || {
+        sender.send(thread::current().id()).unwrap();
+        panic_any(BOMB);
+    });
     let mut context = Context::from_waker(&waker);
     let guard = srcu.read();
     let mut futures: Vec<_> = (0..3).map(|_| Box::pin(srcu.synchronize_async())).collect();

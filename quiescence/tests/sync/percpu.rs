@@ -321,11 +321,10 @@ fn handlers_count_in_between() {
         })
     };
     beside(3, count, || {
-        let mut round = 0;
+        let mut rounds = 0..;
         while !enough.iter().all(|enough| enough.load(Acquire)) {
-            targets.iter().for_each(|target| target.send(libc::SIGUSR1));
-            round += 1;
-            shared.replace(round);
+            storm::send_many(libc::SIGUSR1, &targets);
+            rounds.by_ref().take(32).for_each(|round| shared.replace(round));
         }
     });
     IN_HANDLER.store(ptr::null_mut(), Release);

@@ -256,7 +256,7 @@ fn user_code_does_as_it_likes() {
     if let Some(role) = role() {
         return run_row(&ROWS[role.parse::<usize>().unwrap()]);
     }
-    // Four at a time, since most of them sleep.
+    // Sixteen at a time, since most of them sleep.
     let next = Mutex::new(ROWS.iter().enumerate().filter(|(_, row)| row.is_there()));
     let failed = Mutex::new(Vec::new());
     let run = || {
@@ -268,7 +268,7 @@ fn user_code_does_as_it_likes() {
             }
         }
     };
-    threads(4, |_| run());
+    threads(16, |_| run());
     for (site, by, status, said) in failed.lock().unwrap().iter() {
         eprintln!("{site:?} by {by}: {status}\n{said}");
     }

@@ -240,30 +240,3 @@ pub(super) fn pending(lets_go: bool) -> Pin<Box<dyn Future<Output = ()> + Send>>
     }
     future
 }
-
-/// A subscriber of `tracing` that hears everything.
-#[cfg(feature = "tracing")]
-pub(super) struct Subscriber;
-
-#[cfg(feature = "tracing")]
-impl tracing::Subscriber for Subscriber {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, _: &tracing::Event<'_>) {
-        act();
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
-}

@@ -523,7 +523,10 @@ pub(super) static ROWS: [Row; 69] = [
     .elsewhere(),
     row(Site::Subscriber, "Domain::synchronize", || {
         #[cfg(feature = "tracing")]
-        tracing::subscriber::with_default(Subscriber, || Domain::global().synchronize());
+        {
+            let hears = crate::subscriber::Hears(|_: &tracing::Event<'_>| act());
+            tracing::subscriber::with_default(hears, || Domain::global().synchronize());
+        }
     })
     .caught()
     .used("nothing: events are handed on after the step")

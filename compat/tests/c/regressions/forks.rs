@@ -9,22 +9,23 @@ fn succeeds_for(flavors: &[&str], case: &str) {
     needs::or_return!(Gcc);
     for flavor in flavors {
         let program = compiled_for(flavor, "forks.c");
-        assert_eq!(run(&program, Whose::Ours, &[case]), "ok\n", "{flavor}");
+        let said = run(&program, Whose::Ours, &[case]);
+        assert_eq!(said, format!("run {case}\nok {case}\n"), "{flavor}");
     }
 }
 
 /// In the child no thread was there to end the pause: no callback ran, and `rcu_barrier` hung.
 #[test]
 fn another_threads_pause_lasts_for_ever_in_the_child() {
-    succeeds_for(&["memb", "qsbr"], "beside-hooks");
-    succeeds_for(&["bp"], "beside-hooks-without");
+    succeeds_for(&["memb", "qsbr"], "beside_hooks");
+    succeeds_for(&["bp"], "beside_hooks_without");
 }
 
 /// It ran callbacks in the midst of the fork: the child did not have those that were being run.
 #[test]
 fn a_worker_made_between_the_hooks_does_not_stand_still() {
-    succeeds_for(&["memb", "bp"], "made-meanwhile");
-    succeeds_for(&["mb", "qsbr"], "default-made-meanwhile");
+    succeeds_for(&["memb", "bp"], "made_meanwhile");
+    succeeds_for(&["mb", "qsbr"], "default_made_meanwhile");
 }
 
 /// No thread of the child looked at its callbacks before a barrier did.

@@ -12,7 +12,7 @@ fn a_mistake_that_liburcu_survives_ends_the_process() {
     needs::or_return!();
     let mistakes = [
         ("barrier", "barrier() inside a read-side critical section"),
-        ("unlock", "rcu_read_unlock() outside a read-side critical section"),
+        ("unlock", "FLAVOR: rcu_read_unlock() outside a read-side critical section"),
         ("unregister", "unregister_thread() inside a read-side critical section"),
         (
             "unregistered",
@@ -22,6 +22,7 @@ fn a_mistake_that_liburcu_survives_ends_the_process() {
     for flavor in FLAVORS {
         let program = compiled_for(flavor, "tolerated.c");
         for (mistake, named) in mistakes {
+            let named = &named.replace("FLAVOR", &format!("urcu_{flavor}"));
             // A thread of bp is registered by its section, and stays so: it would wait for itself.
             if flavor == "bp" && mistake.starts_with("unregister") {
                 continue;
@@ -39,6 +40,9 @@ fn a_mistake_that_liburcu_survives_ends_the_process() {
             let debugging = [("QUIESCENCE_DEBUG", "1")];
             let said = aborts(&program, Whose::Ours, &[mistake], &debugging);
             assert!(said.contains("liburcu (quiescence): "), "{flavor} {mistake}: {said}");
+            // A section of a thread that is not registered is noticed where it begins.
+            let is_named = mistake == "unregistered" || said.contains(named);
+            assert!(is_named, "{flavor} {mistake}: {said}");
         }
     }
 }
