@@ -2,15 +2,18 @@
 /*
  * A reader that runs in a section while main waits for a grace period.
  *
+ * stall_reports barrier		rcu_barrier, for 600 ms
  * stall_reports reader-blocks		a signalfd takes all real-time signals; until a report
  * stall_reports reader-does-not-block	the same, but the reader lets them in
  * stall_reports handler		after a report with a stack it handles the signal itself
+ * stall_reports no-alternate-stack	a reader near the end of its stack
  *
  * Reports are read from standard error here, and written to standard output.
  */
 #define URCU_API_MAP
 #include <urcu/urcu-memb.h>
 
+#include <alloca.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CHECK(condition)									\
@@ -75,14 +79,25 @@ static void section(void)
 	rcu_read_unlock();
 }
 
-static void *reader(void *unused)
+/* With two KiB of the stack left. */
+static __attribute__((noinline)) void section_near(const char *end)
 {
-	stack_t alternate = { .ss_size = 1 << 16 };
+	char here, *rest = alloca((size_t)(&here - end) - 2048);
 
-	(void)unused;
-	alternate.ss_sp = mmap(NULL, alternate.ss_size, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	CHECK(alternate.ss_sp != MAP_FAILED && !sigaltstack(&alternate, NULL));
+	*(volatile char *)rest = 1;
+	section();
+	*(volatile char *)rest = 2;
+}
+
+static void *reader(void *stack)
+{
+	if (!is("no-alternate-stack")) {
+		stack_t alternate = { .ss_size = 1 << 16 };
+
+		alternate.ss_sp = mmap(NULL, alternate.ss_size, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(alternate.ss_sp != MAP_FAILED && !sigaltstack(&alternate, NULL));
+	}
 	if (is("reader-does-not-block")) {
 		sigset_t none;
 
@@ -90,16 +105,34 @@ static void *reader(void *unused)
 		CHECK(!pthread_sigmask(SIG_SETMASK, &none, NULL));
 	}
 	rcu_register_thread();
-	section();
+	/* Whose addresses are looked up at the first call, which takes more than there will be. */
+	rcu_read_lock();
+	rcu_read_unlock();
+	if (is("no-alternate-stack"))
+		section_near(stack);
+	else
+		section();
 	rcu_unregister_thread();
 	return NULL;
 }
 
+static void called(struct rcu_head *head)
+{
+	(void)head;
+}
+
 static void *updater(void *unused)
 {
+	static struct rcu_head head;
+
 	(void)unused;
 	rcu_register_thread();
-	synchronize_rcu();
+	if (is("barrier")) {
+		call_rcu(&head, called);
+		rcu_barrier();
+	} else {
+		synchronize_rcu();
+	}
 	rcu_unregister_thread();
 	return NULL;
 }
@@ -122,11 +155,19 @@ static void until_reported(int reports, const char *words, const char *or_words)
 
 static pthread_t reading, updating;
 
-/* Has a reader hold up a grace period. */
+/* Has a reader hold up a grace period. Its stack has a page before it that cannot be touched. */
 static void start(void)
 {
+	const size_t bytes = 1 << 18;
+	pthread_attr_t attributes;
+	char *stack = mmap(NULL, 4096 + bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(stack != MAP_FAILED && !mprotect(stack, 4096, PROT_NONE));
+	stack += 4096;
+	CHECK(!pthread_attr_init(&attributes) && !pthread_attr_setstack(&attributes, stack, bytes));
 	inside = done = 0;
-	CHECK(!pthread_create(&reading, NULL, reader, NULL));
+	CHECK(!pthread_create(&reading, &attributes, reader, stack));
 	while (!__atomic_load_n(&inside, __ATOMIC_SEQ_CST))
 		usleep(100);
 	CHECK(!pthread_create(&updating, NULL, updater, NULL));
@@ -140,21 +181,27 @@ static void finish(void)
 
 int main(int argc, char **argv)
 {
-	int ends[2], reports, signals = -1;
+	int ends[2], reports = -1, signals = -1;
 	sigset_t set = real_time();
 
 	CHECK(argc == 2);
 	what = argv[1];
-	CHECK(!pipe(ends));
-	CHECK(dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
-	reports = ends[0];
+	if (!is("barrier")) {
+		CHECK(!pipe(ends));
+		CHECK(dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
+		reports = ends[0];
+	}
 	if (is("reader-blocks") || is("reader-does-not-block")) {
 		CHECK(!pthread_sigmask(SIG_BLOCK, &set, NULL));
 		signals = signalfd(-1, &set, SFD_NONBLOCK);
 		CHECK(signals >= 0);
 	}
 	start();
-	if (is("handler")) {
+	if (is("barrier")) {
+		struct timespec while_ = { .tv_nsec = 600000000 };
+
+		nanosleep(&while_, NULL);
+	} else if (is("handler")) {
 		struct sigaction ours = { .sa_handler = handle };
 		int number;
 
@@ -166,6 +213,9 @@ int main(int argc, char **argv)
 		start();
 		until_reported(reports, "has taken signal", NULL);
 		CHECK(!sigaction(number, NULL, &ours) && ours.sa_handler == handle);
+	} else if (is("no-alternate-stack")) {
+		until_reported(reports, "no sufficient alternate signal stack", "\n      ");
+		CHECK(!taken());
 	} else {
 		until_reported(reports, "no stack:", "\n      ");
 		CHECK(!taken());
