@@ -41,9 +41,6 @@ pub mod units;
 
 pub use host::{Error, Host};
 
-/// Whether the rivals from liburcu are compiled in.
-pub const HAS_LIBURCU: bool = cfg!(feature = "liburcu");
-
 /// What programs on the rivals change for this library: their code and ours, which is to compile.
 #[cfg(doctest)]
 #[doc = include_str!("../MIGRATING.md")]

@@ -41,7 +41,8 @@ macro_rules! lock {
             type Of<T: Send + Sync + 'static> = $lock<T>;
 
             fn freed() -> &'static $crate::freed::Freed {
-                $crate::serve::freed!()
+                static FREED: $crate::freed::Freed = $crate::freed::Freed::new();
+                &FREED
             }
         }
 
@@ -127,7 +128,6 @@ replace! {
     @[L: Locks] InPlace<L> => L::Of<T>, ();
     new: Self(PhantomData);
     place: |_, value| Lock::new(value);
-    thread: |_| ();
     read: |_, _, place, look| place.read(look);
     // Dropped when the lock is free again: no thread waits for the allocator.
     replace: |_, _, place, value| drop(place.write(|old| mem::replace(old, value)));
@@ -145,7 +145,6 @@ replace! {
     @[L: Locks] Boxed<L> => L::Of<Box<T>>, ();
     new: Self(PhantomData);
     place: |_, value| Lock::new(Box::new(value));
-    thread: |_| ();
     read: |_, _, place, look| place.read(|object| look(object));
     replace: |_, _, place, value| {
         let new = Box::new(value);

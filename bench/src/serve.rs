@@ -98,9 +98,7 @@ macro_rules! arcs {
 
         $crate::serve::replace! {
             $scheme => $cell<T>, ();
-            new: Self;
             place: |_, value| $cell::new(::std::sync::Arc::new(value));
-            thread: |_| ();
             read: |_, _, place, look| look(&place.load());
             replace: |_, _, place, value| place.store(::std::sync::Arc::new(value));
             $(flush: |_| $flush;)?
@@ -160,27 +158,27 @@ pub(crate) trait Replace: Sized + Send + Sync + 'static {
     fn flush(&self) {}
 }
 
-/// Where a design's freed objects are counted: there, or else in a static of its own.
-macro_rules! freed {
-    () => {{
-        static FREED: $crate::freed::Freed = $crate::freed::Freed::new();
-        &FREED
-    }};
-    ($freed:expr) => {
-        $freed
+/// What a design gives for a method, or else what is usual.
+macro_rules! given {
+    (; $usual:expr) => {
+        $usual
+    };
+    ($given:expr; $usual:expr) => {
+        $given
     };
 }
-pub(crate) use freed;
+pub(crate) use given;
 
 /// [`Replace`] for a design, by what is its own: its place of a `T` and what a thread holds, and an
-/// expression for each method. Its freed objects are counted apart. Designs that differ by a type
-/// say where, by `freed`: a static in their impl would be one for all of them.
+/// expression for each method. Without `new` nothing is shared, and without `thread` nothing held.
+/// Its freed objects are counted apart. Designs that differ by a type say where, by `freed`: a
+/// static in their impl would be one for all of them.
 macro_rules! replace {
     (
         $(@[$($generics:tt)*])? $name:ty => $place:ty, $thread:ty;
-        new: $new:expr;
+        $(new: $new:expr;)?
         place: |$place_in:pat_param, $object:ident| $make:expr;
-        thread: |$thread_in:pat_param| $register:expr;
+        $(thread: |$thread_in:pat_param| $register:expr;)?
         read: |$read_in:pat_param, $by:pat_param, $from:ident, $look:ident| $read:expr;
         replace: |$replace_in:pat_param, $with:pat_param, $at:ident, $value:ident| $replace:expr;
         $(pause: |$pauses:ident| $pause:expr;)?
@@ -192,7 +190,7 @@ macro_rules! replace {
             type Thread<'a> = $thread;
 
             fn new() -> Self {
-                $new
+                $crate::serve::given!($($new)?; Self)
             }
 
             fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(
@@ -204,12 +202,17 @@ macro_rules! replace {
             }
 
             fn thread(&self) -> Self::Thread<'_> {
-                let $thread_in = self;
-                $register
+                $(
+                    let $thread_in = self;
+                    $register
+                )?
             }
 
             fn freed() -> &'static $crate::freed::Freed {
-                $crate::serve::freed!($($freed)?)
+                $crate::serve::given!($($freed)?; {
+                    static FREED: $crate::freed::Freed = $crate::freed::Freed::new();
+                    &FREED
+                })
             }
 
             #[inline(always)]

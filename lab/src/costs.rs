@@ -46,7 +46,6 @@ fn section_ns(text: &str) -> Result<f64, String> {
 
 /// The table in JSON.
 pub(crate) fn table_out(costs: &Costs) -> impl Serialize {
-    let published = costs.published;
     let row = |row: &Cost| {
         json!({
             "id": row.id,
@@ -60,11 +59,7 @@ pub(crate) fn table_out(costs: &Costs) -> impl Serialize {
     };
     json!({
         "run": json::run(&costs.run),
-        "published": json!({
-            "machine": published.machine,
-            "year": published.year,
-            "source": published.source,
-        }),
+        "published": costs.published,
         "section_ns": costs.section_ns,
         "rows": costs.rows.iter().map(row).collect::<Vec<_>>(),
     })

@@ -73,7 +73,8 @@ pub(crate) fn thin(parts: &[PathBuf], objects: &Path, archive: &Path) -> Result<
     pack(&members, archive)
 }
 
-fn exported(library: &Path) -> Result<Vec<String>> {
+/// The names that a library exports.
+pub(crate) fn exported(library: &Path) -> Result<Vec<String>> {
     let listed =
         run(Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(library))?;
     Ok(listed

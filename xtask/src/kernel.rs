@@ -1,13 +1,16 @@
 //! The kernel of `kernel/demo`, built, and booted in QEMU; with a step of the kernel crate removed,
 //! which its test must notice.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use mutants::Step;
+use serde::Deserialize;
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::compat::workplace;
@@ -18,68 +21,37 @@ use crate::tools::{built, cargo, root, run};
 const QEMU: &str = "qemu-system-riscv64";
 const NAME: &str = "quiescence-kernel-demo";
 
-/// What a kernel can do.
+/// What `kernel.toml` lists, as it says there.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
+struct Known {
+    engines: Vec<&'static str>,
+    rivals: Vec<&'static str>,
+    columns: BTreeMap<&'static str, String>,
+    tests: Vec<Test>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Test {
     name: &'static str,
-    /// By which it knows it.
     number: u64,
-    /// It is about instructions: they are counted, without checks.
+    #[serde(default)]
     is_counted: bool,
-    /// The engines that are booted in turn; if there are none, the one that is asked for.
-    engines: &'static [&'static str],
-    /// What the rows say that it prints.
-    columns: &'static str,
+    #[serde(default)]
+    engines: Vec<&'static str>,
+    #[serde(default)]
+    features: Vec<&'static str>,
+    columns: Option<&'static str>,
 }
 
-const fn test(name: &'static str, number: u64, is_counted: bool) -> Test {
-    Test { name, number, is_counted, engines: &[], columns: "" }
-}
+static KNOWN: LazyLock<Known> =
+    LazyLock::new(|| toml::from_str(include_str!("kernel.toml")).expect("it is well-formed"));
 
+/// Tests of which more is said here.
 const TORTURE: &str = "torture";
 const FIGURES: &str = "figures";
 const BOOTS: &str = "srcu";
-static TESTS: [Test; 6] = [
-    test(TORTURE, 0, false),
-    Test { columns: LATENCY, ..test("latency", 1, true) },
-    test(FIGURES, 2, true),
-    Test { engines: &["tree", RIVALS[0], RIVALS[1]], columns: LATENCY, ..test("rivals", 1, true) },
-    Test {
-        engines: &["tree-3.15", "tree-v0", "tree-v1", "tree-v2"],
-        columns: EXIT,
-        ..test("exit", 3, true)
-    },
-    Test { engines: &["tree"], columns: SRCU, ..test(BOOTS, 4, true) },
-];
-const LATENCY: &str = "\
-| design | the last hart | a callback waits, ticks | `synchronize`, ticks \
-| expedited, instructions | harts that hold it up after 3 ticks | callbacks that wait, at most \
-| interrupts off, instructions | scheduler's hook, instructions |
-|---|---|---|---|---|---|---|---|---|";
-const EXIT: &str = "\
-| variant | `cond_resched` | HZ | longest grace period, ms | callbacks that wait, at most |
-|---|---|---|---|---|";
-const SRCU: &str = "\
-| delay function | a tick gives the hart to the caller | a boot, ms | times 5.18's | predicted \
-| published |
-|---|---|---|---|---|---|";
-/// The first is the one that a kernel has by itself; the others are features of `kernel/demo`:
-/// ours, Tree RCU's variants, and other kernels' designs.
-const ENGINES: [&str; 13] = [
-    "tree",
-    "poll",
-    "poll-per-cpu",
-    "tick",
-    "token",
-    "token-relay",
-    "on-demand",
-    "tree-3.15",
-    "tree-v0",
-    "tree-v1",
-    "tree-v2",
-    RIVALS[0],
-    RIVALS[1],
-];
-const RIVALS: [&str; 2] = ["asterinas", "dragonos"];
 /// Where the kernel looks for what it is asked for.
 const PARAMETERS: usize = 0x801F_0000;
 /// What the kernel crate's code may take, with one engine.
@@ -104,7 +76,8 @@ pub struct Kernel {
     #[arg(long, value_parser = ["100", "250", "1000"], default_value = "1000")]
     hz: String,
     /// The engine of its grace periods; or another kernel's design of RCU in place of ours.
-    #[arg(long, value_name = "ENGINE", value_parser = ENGINES, default_value = ENGINES[0])]
+    #[arg(long, value_name = "ENGINE", value_parser = KNOWN.engines.clone(),
+          default_value = KNOWN.engines[0])]
     engine: String,
     /// The torture lasts for so long by the emulator's clock; srcu boots with 250 slots for each.
     #[arg(long, value_name = "N", default_value_t = 4,
@@ -121,7 +94,8 @@ pub struct Kernel {
     /// of code the kernel crate takes; the latency of three designs of RCU; what a long exit
     /// holds up under variants of Tree RCU; or how long a guest's boot waits for SRCU under
     /// delay functions of 2022. All but torture are without checks.
-    #[arg(value_name = "TEST", value_parser = TESTS.each_ref().map(|test| test.name))]
+    #[arg(value_name = "TEST",
+          value_parser = KNOWN.tests.iter().map(|test| test.name).collect::<Vec<_>>())]
     test: String,
 }
 
@@ -143,9 +117,9 @@ impl Kernel {
     /// to an end; or, without a step, if it finds none.
     pub fn run(&self) -> Result<()> {
         let Test { name, engines, columns, .. } = self.test()?;
-        let is_rival = RIVALS.contains(&&*self.engine);
+        let is_rival = KNOWN.rivals.contains(&&*self.engine);
         let refusals = [
-            (!engines.is_empty() && self.engine != ENGINES[0], "it boots engines of its own"),
+            (!engines.is_empty() && self.engine != KNOWN.engines[0], "it boots engines of its own"),
             (*name == BOOTS && self.hz != "250", "it needs --hz 250, for which it was predicted"),
             (*name == FIGURES && is_rival, "it counts the kernel crate's instructions alone"),
             (self.mutant.is_some() && *name != TORTURE, "steps are removed in the torture alone"),
@@ -157,7 +131,7 @@ impl Kernel {
         run(Command::new(QEMU).arg("--version"))?;
         let asked = [&*self.engine];
         let engines = if engines.is_empty() { &asked[..] } else { engines };
-        let mut table = (*columns).to_owned();
+        let mut table = columns.map(|of| KNOWN.columns[of].clone()).unwrap_or_default();
         for engine in engines {
             let one = Self { engine: (*engine).to_owned(), ..self.clone() };
             let said = one.booted()?;
@@ -172,7 +146,7 @@ impl Kernel {
     }
 
     fn test(&self) -> Result<&'static Test> {
-        TESTS.iter().find(|test| test.name == self.test).context("no such test")
+        KNOWN.tests.iter().find(|test| test.name == self.test).context("no such test")
     }
 
     /// Prints what was said, and whether that is as it should be.
@@ -256,11 +230,11 @@ impl Kernel {
         if self.hz != "1000" {
             build.args(["--features", &format!("hz-{}", self.hz)]);
         }
-        if self.engine != ENGINES[0] {
+        if self.engine != KNOWN.engines[0] {
             build.args(["--features", &self.engine]);
         }
-        if test.columns == LATENCY {
-            build.args(["--features", "stretches"]);
+        for feature in &test.features {
+            build.args(["--features", feature]);
         }
         let made = built(&mut build, false)?;
         let kernel = made.into_iter().find(|path| path.ends_with(NAME));

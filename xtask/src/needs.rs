@@ -3,9 +3,12 @@
 //! A test that needs what is not there is skipped, and says so; where `QUIESCENCE_TEST_EXPECT`
 //! lists it, the test fails. How that is said is `expect`'s, which tests of all packages share.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
+
+use serde::Deserialize;
 
 use crate::tools::c_compiler;
 
@@ -13,7 +16,7 @@ use crate::tools::c_compiler;
 mod expect;
 
 /// Something that not every machine has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum Need {
     /// GNU's C compiler, with the options that the libraries are compiled with.
     Gcc,
@@ -43,67 +46,34 @@ pub enum Need {
     Liburcu15,
 }
 
-use Need::{
-    Binutils, Cmake, Dpkg, Gcc, Gxx, Liburcu, Liburcu15, Lintian, Make, Meson, PkgConfig, Scripts,
-    Valgrind,
-};
-
 /// The variable that names a root of Debian 13 with `liburcu-dev`. `cargo xtask debian13` makes
 /// one.
 pub const ROOT_0_15: &str = "QUIESCENCE_TRIXIE_ROOT";
 
-impl Need {
-    /// What `QUIESCENCE_TEST_EXPECT` calls it, what is missing without, and what to install; and
-    /// the programs that it is made of.
-    const fn described(self) -> ([&'static str; 3], &'static [&'static str]) {
-        match self {
-            Gcc => (["gcc", "gcc that can make the libraries", "gcc and libc6-dev"], &["gcc"]),
-            Binutils => (
-                ["binutils", "nm, objdump, readelf and strip", "binutils"],
-                &["nm", "objdump", "readelf", "strip"],
-            ),
-            Gxx => (["g++"; 3], &["g++"]),
-            Liburcu => {
-                (["liburcu", "liburcu 0.13 with its headers", "liburcu-dev (of Debian 12)"], &[])
-            }
-            Dpkg => (
-                ["dpkg-deb", "dpkg-deb with date, gzip and md5sum", "dpkg, coreutils and gzip"],
-                &["dpkg", "dpkg-deb", "date", "gzip", "md5sum"],
-            ),
-            Scripts => (
-                ["bash", "bash with coreutils, grep and sed", "bash, coreutils, grep and sed"],
-                &["bash", "mkfifo", "mktemp", "sleep", "grep", "sed"],
-            ),
-            Lintian => (["lintian"; 3], &["lintian"]),
-            Make => (["make"; 3], &["make"]),
-            PkgConfig => (["pkg-config"; 3], &["pkg-config"]),
-            Cmake => (["cmake"; 3], &["cmake", "ctest"]),
-            Meson => (["meson", "meson with ninja", "meson and ninja-build"], &["meson", "ninja"]),
-            Valgrind => (["valgrind"; 3], &["valgrind"]),
-            Liburcu15 => (
-                [
-                    "liburcu-0.15",
-                    "root of Debian 13 with liburcu 0.15 (QUIESCENCE_TRIXIE_ROOT)",
-                    "debootstrap, and run cargo xtask debian13",
-                ],
-                &[],
-            ),
-        }
-    }
+/// What `needs.toml` says of one.
+#[derive(Debug, Deserialize)]
+struct Described {
+    word: String,
+    missing: String,
+    install: String,
+    programs: Vec<String>,
+    #[serde(skip)]
+    is_found: OnceLock<bool>,
+}
 
+static NEEDS: LazyLock<BTreeMap<Need, Described>> =
+    LazyLock::new(|| toml::from_str(include_str!("needs.toml")).expect("it is well-formed"));
+
+impl Need {
     fn is_found(self) -> bool {
-        static FOUND: [OnceLock<bool>; 13] = [const { OnceLock::new() }; 13];
-        let find = || {
-            let (_, programs) = self.described();
-            let is_whole = match self {
-                Gcc => compiles,
-                Liburcu => has_liburcu,
-                Liburcu15 => has_liburcu_0_15,
-                _ => || true,
-            };
-            programs.iter().all(|program| runs(program)) && is_whole()
+        let Described { programs, is_found, .. } = &NEEDS[&self];
+        let is_whole = match self {
+            Self::Gcc => compiles,
+            Self::Liburcu => has_liburcu,
+            Self::Liburcu15 => has_liburcu_0_15,
+            _ => || true,
         };
-        *FOUND[self as usize].get_or_init(find)
+        *is_found.get_or_init(|| programs.iter().all(|program| runs(program)) && is_whole())
     }
 }
 
@@ -114,7 +84,7 @@ impl Need {
 /// If something is missing that `QUIESCENCE_TEST_EXPECT` lists.
 #[must_use]
 pub fn met(needs: &[Need]) -> bool {
-    let all = [Gcc, Binutils].into_iter().chain(needs.iter().copied());
+    let all = [Need::Gcc, Need::Binutils].into_iter().chain(needs.iter().copied());
     let missing = all.into_iter().find(|need| !need.is_found());
     missing.inspect(|need| skip(*need, "")).is_none()
 }
@@ -141,8 +111,8 @@ pub fn met_for(what: &str, needs: &[Need]) -> bool {
 }
 
 fn skip(need: Need, part: &str) {
-    let ([word, missing, package], _) = need.described();
-    expect::skip(word, missing, part, &format!("install {package}"));
+    let Described { word, missing, install, .. } = &NEEDS[&need];
+    expect::skip(word, missing, part, &format!("install {install}"));
 }
 
 /// Says that the rest of a test is skipped for want of something of the system's.
@@ -288,12 +258,9 @@ mod tests {
         assert_eq!(expect::is_listed("", "gcc"), Ok(false));
         assert_eq!(expect::is_listed("membarrier, gcc,", "gcc"), Ok(true));
         assert_eq!(expect::is_listed("gcc,gxx", "gcc"), Err("gxx"));
-        let all = [
-            Gcc, Binutils, Gxx, Liburcu, Dpkg, Scripts, Lintian, Make, PkgConfig, Cmake, Meson,
-            Valgrind, Liburcu15,
-        ];
-        for need in all {
-            assert!(expect::WORDS.contains(&need.described().0[0]), "{need:?}");
+        assert_eq!(NEEDS.len(), Need::Liburcu15 as usize + 1, "each is described");
+        for (need, described) in &*NEEDS {
+            assert!(expect::WORDS.contains(&&*described.word), "{need:?}");
         }
     }
 

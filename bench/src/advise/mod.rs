@@ -32,16 +32,8 @@ pub use tree::{Leaf, Need, Question, Race, Tree, tree};
 pub struct Design {
     /// The name by which it is chosen.
     pub name: &'static str,
-    /// What it has in common with others: "lock", "sharded lock", "atomic word", "word for each CPU
-    /// or thread", "copy for each reader", "reference count", "epoch", "lock-free structure",
-    /// "rcu".
-    pub family: &'static str,
-    /// What it is, in one line.
-    pub idea: &'static str,
-    /// Why a read costs what it costs, in one line.
-    pub reader_cost: &'static str,
-    /// When not to use it.
-    pub limits: &'static str,
+    /// What is said of it.
+    pub about: &'static About,
     /// Whether it is this project's own.
     pub ours: bool,
     /// How it finds a key, if the workload has keys.
@@ -65,13 +57,19 @@ struct Known {
     trees: BTreeMap<&'static str, Tree>,
 }
 
-/// What the fields of [`Design`] with these names say.
+/// What `designs.toml` says of one of them.
 #[derive(Debug, Deserialize)]
-struct About {
-    family: &'static str,
-    idea: &'static str,
-    reader_cost: &'static str,
-    limits: &'static str,
+pub struct About {
+    /// What it has in common with others: "lock", "sharded lock", "atomic word", "word for each CPU
+    /// or thread", "copy for each reader", "reference count", "epoch", "lock-free structure",
+    /// "rcu".
+    pub family: &'static str,
+    /// What it is, in one line.
+    pub idea: &'static str,
+    /// Why a read costs what it costs, in one line.
+    pub reader_cost: &'static str,
+    /// When not to use it.
+    pub limits: &'static str,
 }
 
 static KNOWN: LazyLock<Known> = LazyLock::new(|| read_toml(include_str!("../../designs.toml")));
@@ -118,13 +116,9 @@ fn index(rival: &Rival, workload: Workload) -> Option<KeyIndex> {
 fn solving(workload: Workload) -> Vec<Design> {
     let design = |rival: &Rival| {
         let make = rival.design(workload)?;
-        let about = KNOWN.designs.get(rival.name)?;
         Some(Design {
             name: rival.name,
-            family: about.family,
-            idea: about.idea,
-            reader_cost: about.reader_cost,
-            limits: about.limits,
+            about: KNOWN.designs.get(rival.name)?,
             ours: rival.ours,
             index: index(rival, workload),
             value_bytes_max: rival.is_copied.then_some(COPIED_BYTES_MAX),
@@ -134,6 +128,7 @@ fn solving(workload: Workload) -> Vec<Design> {
     };
     let mut designs: Vec<Design> = rivals::all().filter_map(design).collect();
     // Stable: within a family the order is that of the registry.
-    designs.sort_by_key(|design| KNOWN.families.iter().position(|known| *known == design.family));
+    let family = |one: &Design| KNOWN.families.iter().position(|known| *known == one.about.family);
+    designs.sort_by_key(family);
     designs
 }

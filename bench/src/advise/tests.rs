@@ -248,7 +248,8 @@ fn names_are_unique_and_descriptions_are_one_line() {
         let names: HashSet<_> = designs(workload).iter().map(|design| design.name).collect();
         assert_eq!(names.len(), designs(workload).len());
         for design in designs(workload) {
-            for text in [design.family, design.idea, design.reader_cost, design.limits] {
+            let About { family, idea, reader_cost, limits } = *design.about;
+            for text in [family, idea, reader_cost, limits] {
                 assert!(!text.is_empty() && !text.contains('\n'), "{}: {text:?}", design.name);
             }
             let lines = design.program.lines().count();

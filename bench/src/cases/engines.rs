@@ -13,14 +13,15 @@
 //! raises the urgency, and asks for a turn of the worker at once, which counts as the tick that
 //! `tick` waits for.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::object::turn;
 use crate::clock::{cpu_time, histogram};
 use hdrhistogram::Histogram;
+use parking_lot::Mutex;
 use quiescence::{Domain, Qsbr, tag::Private, tuning::Engine};
 
 use super::path_cache::{Id, PathCache, Tree};
@@ -104,7 +105,7 @@ fn histograms(engine: Engine, load: &Load, duration: Duration) -> [Histogram<u64
     bench.domain.barrier();
     let mut callbacks = histogram(LATENCY_MAX_NS);
     for probes in &bench.probes {
-        callbacks += &*probes.times();
+        callbacks += &*probes.times.lock();
     }
     [callbacks, waits]
 }
@@ -132,17 +133,13 @@ impl Probes {
         Self { queued: AtomicU64::new(0), times: Mutex::new(histogram(LATENCY_MAX_NS)) }
     }
 
-    fn times(&self) -> std::sync::MutexGuard<'_, Histogram<u64>> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn record(&self, took: Duration) {
-        self.times().saturating_record((took.as_nanos() as u64).max(1));
+        self.times.lock().saturating_record((took.as_nanos() as u64).max(1));
     }
 
     fn have_all_run(&self) -> bool {
         // Relaxed: a count that says when to stop waiting; at worst the last one is missed.
-        self.times().len() >= self.queued.load(Ordering::Relaxed)
+        self.times.lock().len() >= self.queued.load(Ordering::Relaxed)
     }
 }
 
@@ -204,7 +201,7 @@ impl<'t> Bench<'t> {
                 thread::sleep(Duration::from_millis(1));
             }
         };
-        wait_while(&|| self.probes.iter().any(|probes| probes.times().is_empty()));
+        wait_while(&|| self.probes.iter().any(|probes| probes.times.lock().is_empty()));
         // Relaxed: a reader may queue one more, which is then one in thousands.
         self.is_probing.store(false, Ordering::Relaxed);
         wait_while(&|| !self.probes.iter().all(|probes| probes.have_all_run()));

@@ -248,7 +248,6 @@ mod tests {
 
     replace! {
         Slow => T, Registered;
-        new: Self;
         place: |_, value| value;
         thread: |_| {
             spend();

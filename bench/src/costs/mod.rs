@@ -12,7 +12,7 @@ mod two_cpus;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cases::cache::Geometry;
 use crate::data::read_toml;
@@ -71,7 +71,7 @@ struct Listed {
 static LISTED: LazyLock<Listed> = LazyLock::new(|| read_toml(include_str!("../../costs.toml")));
 
 /// Where a published table of costs comes from.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Table {
     /// The machine it was measured on.
     pub machine: &'static str,
@@ -189,19 +189,15 @@ impl Machine {
         Ok(match id {
             "instruction" => one_cpu::instruction(),
             "clock_cycle" => one_cpu::clock_cycle(),
-            "atomic_increment" => one_cpu::atomic_increment(1),
+            "atomic_increment" | "shared_increment" => one_cpu::atomic_increment(cpus),
             "cmpxchg_atomic_increment" => one_cpu::compare_and_swap(),
             "atomic_increment_cache_transfer" => two_cpus::transfer(Change::Increment),
             "cmpxchg_blind_cache_transfer" => two_cpus::transfer(Change::BlindSwap),
             "cmpxchg_cache_transfer_and_invalidate" => two_cpus::transfer(Change::LoadAndSwap),
-            "cpu_local_lock" => one_cpu::lock(1),
-            "read_lock" => one_cpu::read_lock(1),
-            "rcu_read" => one_cpu::rcu_read(1),
+            "cpu_local_lock" | "shared_lock" => one_cpu::lock(cpus),
+            "read_lock" | "shared_read_lock" => one_cpu::read_lock(cpus),
+            "rcu_read" | "shared_rcu_read" => one_cpu::rcu_read(cpus),
             "rcu_read_reader" => one_cpu::rcu_read_with_reader(),
-            "shared_increment" => one_cpu::atomic_increment(2),
-            "shared_lock" => one_cpu::lock(2),
-            "shared_read_lock" => one_cpu::read_lock(2),
-            "shared_rcu_read" => one_cpu::rcu_read(2),
             "membarrier" => one_cpu::heavy_fence()?,
             "membarrier_beside_reader" => one_cpu::beside_a_reader(one_cpu::heavy_fence()?),
             "grace_period" => one_cpu::grace_period(),

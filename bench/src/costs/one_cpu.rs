@@ -5,6 +5,8 @@ use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
+use crossbeam_utils::CachePadded;
+use rustix::mm::{Advice, madvise};
 use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::slices::{Missing, Part, Row, STREAM, stream};
@@ -16,20 +18,15 @@ const LINE_WORDS: usize = 16;
 /// Bytes of a huge page.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// Something with its neighbours kept away: two lines, since some CPUs fetch lines in pairs.
-#[derive(Default)]
-#[repr(align(128))]
-struct Apart<T>(T);
-
-/// `once`, again and again, with the same thing in all threads.
+/// `once`, again and again, with the same thing in all threads; its neighbours are kept away.
 fn with<T: Send + Sync + 'static>(
     threads: usize,
     thing: T,
     once: impl Fn(&T) + Sync + 'static,
 ) -> Row<'static> {
-    let thing = Apart(thing);
+    let thing = CachePadded::new(thing);
     let row = Row::new(threads, move |part| {
-        let thing = black_box(&thing.0);
+        let thing = black_box(&*thing);
         part.times(|| once(thing))
     });
     if threads == 1 { row.even() } else { row }
@@ -111,17 +108,10 @@ fn chain(bytes: u64) -> (Vec<u32>, usize) {
 
 /// Asks for huge pages for memory that begins one and was not written to.
 fn use_huge_pages(memory: &mut [u32]) {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::mm::{Advice, madvise};
-
-        let bytes = size_of_val(memory) / HUGE_BYTES * HUGE_BYTES;
-        // SAFETY: whole pages of the slice, whose contents this does not change. A kernel that has
-        // no huge pages refuses, to no harm.
-        _ = unsafe { madvise(memory.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = memory;
+    let bytes = size_of_val(memory) / HUGE_BYTES * HUGE_BYTES;
+    // SAFETY: whole pages of the slice, whose contents this does not change. A kernel that has no
+    // huge pages refuses, to no harm.
+    _ = unsafe { madvise(memory.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
 }
 
 /// An atomic increment of one word by so many threads.

@@ -9,7 +9,6 @@ use arc_swap::{ArcSwap, Cache};
 use super::Rival;
 use crate::cases::loops::{Loop, Looped, timed};
 use crate::cases::read::reads;
-use crate::cases::store;
 use crate::serve::{arcs, copied};
 use crate::shapes::{Key, Look, Table, Value, Whole};
 
@@ -19,9 +18,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .per_key::<Swapped>()
         .times(Looped::Read, reads::<Swapped>)
         .cell::<ArcSwap<[u64; 4]>>()
-        .times(Looped::Guard, store::guards::<ArcSwap<u64>>)
-        .times(Looped::Arc, store::arcs::<ArcSwap<u64>>)
-        .store::<ArcSwap<u64>>()
+        .arcs::<ArcSwap<u64>>()
         .stored::<Swapped>()
         .replace::<Swapped>(),
     Rival::new("arc-swap-cache")

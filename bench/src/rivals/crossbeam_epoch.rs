@@ -106,9 +106,7 @@ macro_rules! epochs {
 
         $crate::serve::replace! {
             Epoch => Place<T>, ();
-            new: Self;
             place: |_, value| Place(epoch::Atomic::new(value));
-            thread: |_| ();
             read: |_, _, place, look| place.read(&epoch::pin(), look);
             replace: |_, _, place, value| place.replace(&epoch::pin(), value);
             // Crossbeam's advances the epoch if no thread is behind, and frees a few bags of

@@ -24,7 +24,6 @@ struct Place<T: Send + 'static>(AtomicPtr<T>);
 
 replace! {
     Hazard => Place<T>, HazardPointer<'static>;
-    new: Self;
     place: |_, value| Place(AtomicPtr::from(Box::new(value)));
     thread: |_| HazardPointer::new();
     read: |_, thread, place, look| {

@@ -34,7 +34,6 @@ impl Drop for Thread {
 
 replace! {
     Crystalline => Atom<T>, Thread;
-    new: Self;
     place: |_, value| Atom::new(value);
     thread: |_| Thread;
     read: |_, _, place, look| place.peek(look);

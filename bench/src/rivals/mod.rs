@@ -335,9 +335,11 @@ impl Rival {
         this.checked::<R>()
     }
 
-    /// Such an `Arc`, replaced by one of two.
-    const fn store<A: serve::Arcs>(self) -> Self {
-        Self { store: Some(store::boxed::<A>), ..self }
+    /// Such an `Arc`, read by what stands for it and by one's own, and replaced by one of two.
+    const fn arcs<A: serve::Arcs>(self) -> Self {
+        let this = self.times(Looped::Guard, store::guards::<A>);
+        let this = this.times(Looped::Arc, store::arcs::<A>);
+        Self { store: Some(store::boxed::<A>), ..this }
     }
 
     /// An object that is replaced, and retired: updates, tails, stalls.

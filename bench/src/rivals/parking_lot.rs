@@ -10,7 +10,6 @@ use crate::cases::blocked;
 use crate::cases::boot::{self, Slots};
 use crate::cases::loops::{Looped, sections};
 use crate::cases::read::reads;
-use crate::cases::store;
 use crate::locks::{Boxed, InPlace, Locked, lock};
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -22,9 +21,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .locked::<RwLocks>()
         .times(Looped::Read, reads::<InPlace<RwLocks>>)
         .cell::<Locked<RwLock<[u64; 4]>>>()
-        .times(Looped::Guard, store::guards::<Locked<RwLock<Arc<u64>>>>)
-        .times(Looped::Arc, store::arcs::<Locked<RwLock<Arc<u64>>>>)
-        .store::<Locked<RwLock<Arc<u64>>>>()
+        .arcs::<Locked<RwLock<Arc<u64>>>>()
         .stored::<Boxed<RwLocks>>()
         .chains::<Boxed<RwLocks>>()
         .maps::<Boxed<RwLocks>>()

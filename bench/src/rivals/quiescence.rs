@@ -30,7 +30,6 @@ use crate::cases::loops::{Loop, Looped, sections, timed};
 use crate::cases::maps::Fast;
 use crate::cases::read::{nested, reads};
 use crate::cases::replace::Replacements;
-use crate::cases::store;
 use crate::shapes::{Hash, Value, WORDS, Whole};
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -40,9 +39,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Read, reads::<Threads>)
         .times(Looped::Nested, nested::<Threads>)
         .cell::<Snapshot<[u64; 4]>>()
-        .times(Looped::Guard, store::guards::<ArcCell<u64>>)
-        .times(Looped::Arc, store::arcs::<ArcCell<u64>>)
-        .store::<ArcCell<u64>>()
+        .arcs::<ArcCell<u64>>()
         .stored::<InCell>()
         .times(Looped::Protect, cells::protect)
         .times(Looped::Reference, sync::reference)

@@ -35,9 +35,7 @@ pub(super) fn advance() {
 
 replace! {
     Sdd => AtomicOwned<T>, ();
-    new: Self;
     place: |_, value| AtomicOwned::new(value);
-    thread: |_| ();
     read: |_, _, place, look| {
         let guard = Guard::new();
         // Acquire: pairs with the swap in `replace`; the object is seen as it was made.

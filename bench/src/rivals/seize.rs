@@ -32,7 +32,6 @@ replace! {
     Hyaline => Place<T>, ();
     new: Self(Collector::new());
     place: |_, value| Place(AtomicPtr::new(Box::into_raw(Box::new(value))));
-    thread: |_| ();
     read: |hyaline, _, place, look| {
         let guard = hyaline.0.enter();
         // Acquire: pairs with the swap in `replace`; the object is seen as it was made.

@@ -13,8 +13,9 @@ use crate::freed::Freed;
 /// still report to it. It takes 8 KiB for each design that was ever prepared.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    replaced: Freed,
-    freed: Freed,
+    pub(crate) replaced: Freed,
+    /// All that were ever freed, replaced or not.
+    pub(crate) freed: Freed,
 }
 
 impl Ledger {
@@ -22,25 +23,11 @@ impl Ledger {
         Box::leak(Box::new(Self { replaced: Freed::new(), freed: Freed::new() }))
     }
 
-    pub(crate) fn replaced(&self) {
-        self.replaced.add();
-    }
-
-    pub(crate) fn freed(&self) {
-        self.freed.add();
-    }
-
     /// Values replaced and not yet freed. While others count, this may be too small by what they
     /// free between the two sums, and never invents garbage for a design that frees at once.
     pub(crate) fn unreclaimed(&self) -> u64 {
         let replaced = self.replaced.count();
         replaced.saturating_sub(self.freed.count())
-    }
-
-    /// All values that were ever freed, replaced or not.
-    #[cfg(test)]
-    pub(crate) fn freed_total(&self) -> u64 {
-        self.freed.count()
     }
 }
 
@@ -57,16 +44,16 @@ mod tests {
                 scope.spawn(move || {
                     let _in_line = take_line(number);
                     for _ in 0..100 {
-                        ledger.replaced();
+                        ledger.replaced.add();
                     }
                     for _ in 0..40 {
-                        ledger.freed();
+                        ledger.freed.add();
                     }
                 });
             }
         });
         let threads = 2 * LINES as u64;
-        assert_eq!(ledger.freed_total(), threads * 40);
+        assert_eq!(ledger.freed.count(), threads * 40);
         assert_eq!(ledger.unreclaimed(), threads * 60);
     }
 }

@@ -113,7 +113,7 @@ impl<S: Subject> Ready<S> {
             self.shared.change(job, operation, thread, seat.serial)
         };
         if gives_up {
-            self.ledger.replaced();
+            self.ledger.replaced.add();
         }
     }
 
@@ -169,7 +169,7 @@ impl<S: Subject> Prepared for Ready<S> {
     #[cfg(test)]
     fn freed(&self) -> Box<dyn Fn() -> u64> {
         let ledger = self.ledger;
-        Box::new(|| ledger.freed_total())
+        Box::new(|| ledger.freed.count())
     }
 }
 

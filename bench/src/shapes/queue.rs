@@ -82,7 +82,7 @@ impl<Q: Queueing> Subject for Queued<Q> {
     fn read(&self, job: &Job<'_>, _operation: Operation, passed: &mut Passed) -> bool {
         let Some(value) = self.queue.pop() else { return false };
         passed.taken += 1;
-        job.ledger.replaced();
+        job.ledger.replaced.add();
         value.is_wrong(0, job.plan.work)
     }
 

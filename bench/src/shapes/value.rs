@@ -93,7 +93,7 @@ impl Value {
 impl Drop for Value {
     fn drop(&mut self) {
         self.poison();
-        self.ledger.freed();
+        self.ledger.freed.add();
     }
 }
 
@@ -133,8 +133,8 @@ mod tests {
     fn dropping_is_counted() {
         let ledger = Ledger::leak();
         let value = Value::new(1, 1, 8, ledger);
-        assert_eq!(ledger.freed_total(), 0);
+        assert_eq!(ledger.freed.count(), 0);
         drop(value);
-        assert_eq!(ledger.freed_total(), 1);
+        assert_eq!(ledger.freed.count(), 1);
     }
 }

@@ -119,7 +119,7 @@ impl Serialize for Place {
         json!({
             "rank": self.rank,
             "name": design.name,
-            "family": design.family,
+            "family": design.about.family,
             "ours": design.ours,
             "index": design.index,
             "slices": self.slices.len(),
@@ -132,7 +132,7 @@ impl Serialize for Place {
             "update_latency_ns": self.update_ns,
             "unreclaimed_peak": self.unreclaimed_peak,
             "checksum_errors": self.checksum_errors,
-            "idea": design.idea,
+            "idea": design.about.idea,
             "reason": reason(self),
         })
         .serialize(serializer)

@@ -199,8 +199,8 @@ impl Report {
                 output.paragraph(remark)?;
             }
             output.heading("Why")?;
-            let reason = |place: &Place| (place.design.name, sentence(place.design.reader_cost));
-            output.entries(self.places().iter().map(reason))?;
+            let designs = self.places().iter().map(|place| place.design);
+            output.entries(designs.map(|one| (one.name, sentence(one.about.reader_cost))))?;
             output.picture(|| limits(self.places()));
         }
         if self.sweeps.iter().any(|sweep| !sweep.points.is_empty()) {
@@ -265,7 +265,7 @@ const THROUGHPUT: &str = "million operations per second";
 
 /// Why a design is where it is: what it asks of readers, and what else stands out.
 pub(super) fn reason(place: &Place) -> String {
-    format!("{}. Not for: {}.", sentence(place.design.reader_cost), place.design.limits)
+    format!("{}. Not for: {}.", sentence(place.design.about.reader_cost), place.design.about.limits)
 }
 
 /// With a capital letter.
@@ -358,7 +358,8 @@ fn latencies(places: &[Place]) -> Markup {
 
 /// What each design is not for.
 fn limits(places: &[Place]) -> Markup {
-    let limits: Vec<_> = places.iter().map(|one| (one.design.name, one.design.limits)).collect();
+    let limit = |one: &Place| (one.design.name, one.design.about.limits);
+    let limits: Vec<_> = places.iter().map(limit).collect();
     html::titled("What each is not for", |part| html::definitions(part, &limits))
 }
 

@@ -30,7 +30,7 @@ pub(super) static TABLE: LazyLock<Vec<Step>> =
 pub(super) fn demands(design: &Design) -> usize {
     let place = |what: &str| TABLE.iter().position(|step| step.what == what);
     place(design.name)
-        .or_else(|| place(design.family))
+        .or_else(|| place(design.about.family))
         .or_else(|| place(OTHERS))
         .unwrap_or(TABLE.len())
 }

@@ -165,7 +165,7 @@ pub(super) fn leaders(places: &[Place], quick: bool) -> BTreeSet<&'static str> {
     let most = leaders_at_most(quick);
     let mut families = BTreeSet::new();
     let mut of_families: Vec<&Place> =
-        places.iter().filter(|place| families.insert(place.design.family)).collect();
+        places.iter().filter(|place| families.insert(place.design.about.family)).collect();
     // The winner, ours and the best lock, whatever else has to go.
     of_families.sort_by_key(|place| {
         let kept = place.rank == 1 || place.design.ours || is_plain_lock(place);
@@ -188,7 +188,7 @@ pub(super) fn leaders_at_most(quick: bool) -> usize {
 
 /// Whether this is one lock around everything, the tool that everybody knows.
 pub(super) fn is_plain_lock(place: &Place) -> bool {
-    place.design.family == "lock"
+    place.design.about.family == "lock"
 }
 
 impl Sweep {

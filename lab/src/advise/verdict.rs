@@ -5,6 +5,8 @@
 //! least of its users ([`super::simplicity`]) is recommended, with what that loses at most. A
 //! workload of two tables has one recommendation where a design is equal to the best of both.
 
+use std::collections::BTreeSet;
+
 use bench::units;
 
 use super::TEXTS;
@@ -81,13 +83,9 @@ pub(super) fn paragraphs(advice: &[Advice<'_>], sweeps: &[Sweep], value_bytes: u
     let names = advice.first().map(|one| one.choice.design.name);
     let of_sweep = |sweep: &Sweep| names.map_or(Vec::new(), |name| sweep.sentences(name));
     paragraphs.extend(sweeps.iter().flat_map(of_sweep));
-    let mut said: Vec<&str> = Vec::new();
-    for one in advice {
-        if !said.contains(&one.choice.design.name) {
-            said.push(one.choice.design.name);
-            paragraphs.push(when_not(one.choice, one.places));
-        }
-    }
+    let mut said = BTreeSet::new();
+    let is_new = |one: &&Advice<'_>| said.insert(one.choice.design.name);
+    paragraphs.extend(advice.iter().filter(is_new).map(|one| when_not(one.choice, one.places)));
     paragraphs
 }
 
@@ -112,10 +110,10 @@ fn what_to_take(advice: &Advice<'_>, is_one_of_several: bool) -> String {
             set.len(),
             100.0 * (ZONE - 1.0),
             listed(&names),
-            choice.design.idea
+            choice.design.about.idea
         ));
     } else {
-        text.push_str(&format!("Take {name}: {}.", choice.design.idea));
+        text.push_str(&format!("Take {name}: {}.", choice.design.about.idea));
     }
     if let [small, large] = keys[..] {
         let (small, large) = (units::count(small), units::count(large));
@@ -161,10 +159,10 @@ fn price(choice: &Place, value_bytes: u32) -> Option<String> {
 fn when_not(choice: &Place, places: &[Place]) -> String {
     let lock = places.iter().filter(|place| !defers(place.design)).min_by_key(|place| place.rank);
     if matches!(
-        choice.design.family,
+        choice.design.about.family,
         "atomic word" | "word for each CPU or thread" | "copy for each reader"
     ) {
-        return format!("Its limits: {}.", choice.design.limits);
+        return format!("Its limits: {}.", choice.design.about.limits);
     }
     if !defers(choice.design) {
         return TEXTS["needless"].clone();
@@ -180,7 +178,7 @@ fn when_not(choice: &Place, places: &[Place]) -> String {
             ));
         }
     }
-    text.push_str(&format!(" Its limits: {}.", choice.design.limits));
+    text.push_str(&format!(" Its limits: {}.", choice.design.about.limits));
     text
 }
 

@@ -67,26 +67,25 @@ fn end(cpu: &str) -> String {
 /// Puts the block into the file: in the place of this CPU's last one, or after the last one of
 /// another CPU.
 pub(super) fn put_into(path: &Path, block: &str, machine: &Machine) -> Result<()> {
-    let text = text_of(path)?;
-    let text = replaced(&text, block, &cpu(machine)).ok_or_else(|| no_markers(path, machine))?;
+    let text = with_block(path, block, machine)?;
     fs::write(path, text).map_err(|error| Failure::file("write", path, error))
 }
 
 /// Fails if the file has no place for the block: told before anything is measured.
 pub(super) fn check(path: &Path, machine: &Machine) -> Result<()> {
-    let text = text_of(path)?;
-    let found = replaced(&text, "", &cpu(machine));
-    found.map(|_| ()).ok_or_else(|| no_markers(path, machine))
+    with_block(path, "", machine).map(drop)
 }
 
-fn no_markers(path: &Path, machine: &Machine) -> Failure {
+fn with_block(path: &Path, block: &str, machine: &Machine) -> Result<String> {
     let cpu = cpu(machine);
-    Failure::usage(format!(
-        "{} has no place for the tables: write the lines {} and {} where they belong",
-        path.display(),
-        begin(&cpu),
-        end(&cpu)
-    ))
+    replaced(&text_of(path)?, block, &cpu).ok_or_else(|| {
+        Failure::usage(format!(
+            "{} has no place for the tables: write the lines {} and {} where they belong",
+            path.display(),
+            begin(&cpu),
+            end(&cpu)
+        ))
+    })
 }
 
 fn replaced(text: &str, block: &str, cpu: &str) -> Option<String> {

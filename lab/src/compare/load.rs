@@ -305,15 +305,8 @@ impl Run {
         for case in list(&document["cases"]) {
             for rival in list(&case["rivals"]) {
                 for (number, metric) in list(&rival["metrics"]).enumerate() {
-                    let key = Key {
-                        case: text(&case["id"]),
-                        rival: text(&rival["name"]),
-                        ours: rival["ours"].as_bool().unwrap_or_default(),
-                        metric: text(&metric["name"]),
-                        unit: text(&metric["unit"]),
-                        is_first: number == 0,
-                    };
-                    self.add(key, &metric["spread"], &metric["missing"]);
+                    let of = [&case["id"], &metric["name"], &metric["unit"]].map(text);
+                    self.add(of, rival, number == 0, [&metric["spread"], &metric["missing"]]);
                 }
             }
         }
@@ -322,24 +315,26 @@ impl Run {
     fn add_advise(&mut self, document: &Value) {
         const METRICS: [(&str, &str, &str); 2] =
             [("operations", "1/s", "operations_per_second"), ("CPU", "ns", "cpu_ns_per_operation")];
+        let case = text(&document["workload"]["name"]);
         for design in list(&document["designs"]) {
-            for (number, (metric, unit, field)) in METRICS.iter().enumerate() {
-                let key = Key {
-                    case: text(&document["workload"]["name"]),
-                    rival: text(&design["name"]),
-                    ours: design["ours"].as_bool().unwrap_or_default(),
-                    metric: (*metric).to_owned(),
-                    unit: (*unit).to_owned(),
-                    is_first: number == 0,
-                };
-                self.add(key, &design[*field], &design["missing"]);
+            for (number, (metric, unit, field)) in METRICS.into_iter().enumerate() {
+                let of = [&*case, metric, unit].map(str::to_owned);
+                self.add(of, design, number == 0, [&design[field], &design["missing"]]);
             }
         }
     }
 
-    /// What a metric says that it costs: the median of what counted. Shares are left out: which way
-    /// is better is not known of them.
-    fn add(&mut self, key: Key, spread: &Value, missing: &Value) {
+    /// What a metric of a rival in a case says that it costs: the median of what counted. Shares
+    /// are left out: which way is better is not known of them.
+    fn add(
+        &mut self,
+        [case, metric, unit]: [String; 3],
+        rival: &Value,
+        is_first: bool,
+        [spread, missing]: [&Value; 2],
+    ) {
+        let (name, ours) = (text(&rival["name"]), rival["ours"].as_bool().unwrap_or_default());
+        let key = Key { case, rival: name, ours, metric, unit, is_first };
         let median = spread["median"].as_f64();
         let above_zero = median.filter(|median| *median > 0.0);
         let cost = match &*key.unit {

@@ -60,45 +60,31 @@ pub(super) struct Run {
     pub(super) sets: Vec<(String, u64)>,
 }
 
-/// A number of the machine, as [`NUMBERS`] names it.
-enum MachineNumber<'a> {
-    Count(&'a mut u32),
-    /// In units of so many nanoseconds.
-    Time(&'a mut u64, u64),
-}
-
-impl<'a> MachineNumber<'a> {
-    fn of(setup: &'a mut Setup, name: &str) -> Option<Self> {
-        Some(match name {
-            "budget_ppm" => Self::Count(&mut setup.budget_ppm),
-            "slice_us" => Self::Time(&mut setup.slice, MICROSECOND),
-            "softirq_runs" => Self::Count(&mut setup.softirq_runs),
-            "ksoftirqd_percent" => Self::Count(&mut setup.ksoftirqd_percent),
-            "idle_look_every_ns" => Self::Time(&mut setup.idle_look_every, 1),
-            "background_every_us" => Self::Time(&mut setup.background_every, MICROSECOND),
-            _ => return None,
-        })
-    }
-
-    fn get(&self) -> u64 {
-        match self {
-            Self::Count(count) => u64::from(**count),
-            Self::Time(time, unit) => **time / unit,
-        }
-    }
-
-    /// What does not fit is as impossible as the most that does: [`Setup::check`] refuses it.
-    fn set(self, value: u64) {
-        match self {
-            Self::Count(count) => *count = value.try_into().unwrap_or(u32::MAX),
-            Self::Time(time, unit) => *time = value.saturating_mul(unit),
-        }
-    }
+/// What a number of the machine is, as [`NUMBERS`] names it and in its unit; set before, if a value
+/// is given. What does not fit is as impossible as the most that does: [`Setup::check`] refuses it.
+fn machine_number(setup: &mut Setup, name: &str, value: Option<u64>) -> Option<u64> {
+    let count = |count: &mut u32| {
+        *count = value.map_or(*count, |value| value.try_into().unwrap_or(u32::MAX));
+        u64::from(*count)
+    };
+    let time = |time: &mut u64, unit_ns: u64| {
+        *time = value.map_or(*time, |value| value.saturating_mul(unit_ns));
+        *time / unit_ns
+    };
+    Some(match name {
+        "budget_ppm" => count(&mut setup.budget_ppm),
+        "slice_us" => time(&mut setup.slice, MICROSECOND),
+        "softirq_runs" => count(&mut setup.softirq_runs),
+        "ksoftirqd_percent" => count(&mut setup.ksoftirqd_percent),
+        "idle_look_every_ns" => time(&mut setup.idle_look_every, 1),
+        "background_every_us" => time(&mut setup.background_every, MICROSECOND),
+        _ => return None,
+    })
 }
 
 /// What a number of the machine is, unless it is set.
 pub(super) fn usual(name: &str) -> u64 {
-    MachineNumber::of(&mut Setup::default(), name).map_or(0, |number| number.get())
+    machine_number(&mut Setup::default(), name, None).unwrap_or_default()
 }
 
 /// The machine and the names that all runs share, resolved.
@@ -244,11 +230,7 @@ impl Run {
     /// Gives the numbers that were set to whom they belong, and forgets those that belong to none.
     fn apply(&mut self) -> Result<()> {
         for (name, value) in std::mem::take(&mut self.sets) {
-            let mut is_taken = false;
-            if let Some(number) = MachineNumber::of(&mut self.setup, &name) {
-                number.set(value);
-                is_taken = true;
-            }
+            let mut is_taken = machine_number(&mut self.setup, &name, Some(value)).is_some();
             if self.engine.parameters().iter().any(|each| each.name == name) {
                 self.engine.set(&name, value).map_err(Failure::usage)?;
                 is_taken = true;
@@ -356,9 +338,7 @@ pub(super) mod tests {
     #[test]
     fn every_number_of_the_machine_takes_effect_and_varies() {
         for number in &NUMBERS.machine {
-            let get = |setup: &Setup| {
-                MachineNumber::of(&mut setup.clone(), &number.name).map(|number| number.get())
-            };
+            let get = |setup: &Setup| machine_number(&mut setup.clone(), &number.name, None);
             let usual = get(&Setup::default()).expect("the machine has it");
             let other = if usual > 1 { usual - 1 } else { usual + 4_600 };
             let runs = resolve(&format!("--engine tick --set {}={other},{usual}", number.name));

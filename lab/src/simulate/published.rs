@@ -49,14 +49,9 @@ struct Curves {
 
 static RECORDED: LazyLock<Recorded> = LazyLock::new(|| data::read(include_str!("published.toml")));
 
-/// What `kernel.toml` says: figures of a kernel that boots, recorded, for it takes an emulator.
+/// A row of `kernel.toml`: what a kernel gave that boots, recorded, for it takes an emulator.
 #[derive(Deserialize)]
 struct Booted {
-    rows: Vec<BootedRow>,
-}
-
-#[derive(Deserialize)]
-struct BootedRow {
     source: String,
     /// How the row's figure begins.
     figure: String,
@@ -67,17 +62,17 @@ struct BootedRow {
     why: String,
 }
 
-static BOOTED: LazyLock<Booted> = LazyLock::new(|| data::read(include_str!("kernel.toml")));
+static BOOTED: LazyLock<Vec<Booted>> = LazyLock::new(|| data::rows(include_str!("kernel.toml")));
 
-impl BootedRow {
+impl Booted {
     fn is_of(&self, row: &Row) -> bool {
         self.source == row.source && row.figure.starts_with(&self.figure)
     }
 }
 
 /// What the kernel gave for a row, if it was run.
-fn booted(row: &Row) -> Option<&'static BootedRow> {
-    BOOTED.rows.iter().find(|one| one.is_of(row))
+fn booted(row: &Row) -> Option<&'static Booted> {
+    BOOTED.iter().find(|one| one.is_of(row))
 }
 
 /// Those of these sources that are of no row. The settings of a source, which are inputs, are also
@@ -85,8 +80,8 @@ fn booted(row: &Row) -> Option<&'static BootedRow> {
 fn unknown_booted(rows: &[Row]) -> impl Iterator<Item = String> {
     let is_result = |row: &&Row| row.role != Role::Input;
     let is_asked =
-        move |one: &&BootedRow| rows.iter().filter(is_result).any(|row| row.source == one.source);
-    let unknown = BOOTED.rows.iter().filter(is_asked);
+        move |one: &&Booted| rows.iter().filter(is_result).any(|row| row.source == one.source);
+    let unknown = BOOTED.iter().filter(is_asked);
     let unknown = unknown.filter(|one| !rows.iter().any(|row| one.is_of(row)));
     unknown.map(|one| format!("{}: no figure begins with {}", one.source, one.figure))
 }
@@ -208,7 +203,7 @@ fn print(rows: &[Row], output: &mut Output) -> Result<()> {
         output.entries(marks)?;
         let booted = own.iter().filter_map(booted);
         output.entries(booted.map(|one| {
-            let BootedRow { command, predicted, why, .. } = one;
+            let Booted { command, predicted, why, .. } = one;
             ("kernel", format!("{}: {command}. Predicted: {predicted}. {why}", one.figure))
         }))?;
         let own_fitted: Vec<Fitted> =

@@ -6,6 +6,7 @@
 //! since a simulation gives the same bytes on every machine, another one is a change for the worse,
 //! and the exit code is 1.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -29,6 +30,10 @@ const SCHEMA: SchemaId = SchemaId("quiescence/simulate-suite", 3);
 struct Recorded {
     /// The aims that were not reached, with their cases.
     misses: Vec<(String, Aim)>,
+    /// Each aim in words, and as the head of its column.
+    words: HashMap<Aim, [String; 2]>,
+    /// What the columns are.
+    columns: Vec<[String; 2]>,
 }
 
 static RECORDED: LazyLock<Recorded> = LazyLock::new(|| data::read(include_str!("suite.toml")));
@@ -69,7 +74,8 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
         Some(_) => Vec::new(),
     };
     for (case, target) in &broken {
-        output.note(format!("{case}: {} was met when it was recorded", words(target.aim).0));
+        let aim = &RECORDED.words[&target.aim][0];
+        output.note(format!("{case}: {aim} was met when it was recorded"));
     }
     Ok(super::exit(interrupted, !broken.is_empty()))
 }
@@ -130,19 +136,6 @@ fn broken<'a>(judged: &'a [Judged], known: &[(String, Aim)]) -> Vec<(&'a str, &'
     judged.iter().flat_map(of).filter(is_broken).collect()
 }
 
-/// In words, and as the head of its column.
-const fn words(aim: Aim) -> (&'static str, &'static str) {
-    match aim {
-        Aim::Updates => ("updates", "updates"),
-        Aim::Reads => ("sections read", "reads"),
-        Aim::WaitP50 => ("median wait", "p50"),
-        Aim::WaitMean => ("mean wait", "mean"),
-        Aim::WaitP99 => ("wait of 99 in 100", "p99"),
-        Aim::ExpeditedMean => ("mean expedited wait", "hurried"),
-        Aim::Cpu => ("CPU time of grace periods", "CPU"),
-    }
-}
-
 fn print(judged: &[Judged], output: &mut Output) -> Result<()> {
     for judged in judged {
         let Case { workload, options } = &judged.case;
@@ -152,13 +145,7 @@ fn print(judged: &[Judged], output: &mut Output) -> Result<()> {
         output.table(figures(judged))?;
     }
     output.heading("What the columns are")?;
-    output.entries([
-        ("updates/s", "waits that have ended, objects retired, closures queued"),
-        ("wait", "of threads that wait for a grace period: median, 99 of 100, longest"),
-        ("CPU", "share of all CPUs that grace periods take, with interrupts of other CPUs"),
-        ("fences/s", "membarrier system calls"),
-        ("memory", "bytes of the callbacks that waited at the same time, at most"),
-    ])?;
+    output.entries(RECORDED.columns.iter().map(|[head, what]| (head, what)))?;
     output.heading(format!("{} with its default numbers, over the others", suite::JUDGED))?;
     output.table(table(judged))?;
     let limit = |aim: Aim| units::figures(aim.limit_permille() as f64 / 1_000.0);
@@ -192,7 +179,7 @@ fn miss(judged: &Judged, target: &Target) -> String {
     format!(
         "missed: {}: {} {} of {}'s; {} {} is asked",
         judged.case.workload.name,
-        words(target.aim).0,
+        RECORDED.words[&target.aim][0],
         ratio(target.ratio_permille),
         target.against,
         if target.aim.is_throughput() { "at least" } else { "at most" },
@@ -234,8 +221,8 @@ fn row(engine: &str, report: &Report) -> Vec<String> {
 }
 
 fn table(judged: &[Judged]) -> comfy_table::Table {
-    let header: Vec<&str> =
-        ["workload"].into_iter().chain(Aim::ALL.map(|aim| words(aim).1)).chain(["aims"]).collect();
+    let heads = Aim::ALL.map(|aim| &*RECORDED.words[&aim][1]);
+    let header: Vec<&str> = ["workload"].into_iter().chain(heads).chain(["aims"]).collect();
     let row = |judged: &Judged| {
         let mut row = vec![Cell::new(judged.case.workload.name)];
         let target = |aim| judged.targets.iter().find(|target| target.aim == aim);

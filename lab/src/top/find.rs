@@ -1,6 +1,6 @@
 //! Where processes serve their statistics, how they are asked, and why that may fail.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStringExt;
@@ -23,21 +23,17 @@ const FILES_MAX: usize = 4_096;
 
 /// The replies of all processes that serve in the usual directories, by process.
 pub(super) fn all() -> Vec<Answer> {
-    let mut pids = BTreeSet::new();
-    let mut answers = Vec::new();
+    let mut answers = BTreeMap::new();
     for directory in own_directories() {
         let Ok(files) = fs::read_dir(directory) else { continue };
         let files = files.take(FILES_MAX).flatten().map(|file| file.path());
         for path in files.filter(|path| path.extension().is_some_and(|end| end == "sock")) {
-            if let Ok(answer) = ask(&path)
-                && pids.insert(answer.process.pid)
-            {
-                answers.push(answer);
+            if let Ok(answer) = ask(&path) {
+                answers.entry(answer.process.pid).or_insert(answer);
             }
         }
     }
-    answers.sort_by_key(|answer| answer.process.pid);
-    answers
+    answers.into_values().collect()
 }
 
 /// The directories in which a process may serve whose session has this one.

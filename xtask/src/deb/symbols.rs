@@ -10,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
+use crate::archives::exported;
 use crate::library::{CORE, LIBRARIES, SOVERSION};
 use crate::tools::run;
 
@@ -27,10 +28,7 @@ pub(super) fn symbols(libraries: &Path, package: &str, development: &str) -> Res
     let mut text = String::new();
     for soname in sonames() {
         let library = libraries.join(&soname);
-        let listed =
-            run(Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(&library))?;
-        let mut names: Vec<_> =
-            listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        let mut names = exported(&library)?;
         ensure!(!names.is_empty(), "{} exports nothing", library.display());
         names.sort_unstable();
         _ = writeln!(text, "{soname} {package} #MINVER#");

@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crossbeam_utils::CachePadded;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
@@ -31,10 +32,7 @@ struct Task {
 }
 
 /// Where a woken task is counted.
-#[repr(align(128))]
-struct RunQueue {
-    queued: AtomicU64,
-}
+type RunQueue = CachePadded<AtomicU64>;
 
 /// The queue, and all it leads to.
 pub(crate) struct WakeUps {
@@ -60,9 +58,8 @@ impl WakeUps {
         let mut places: Vec<usize> = (0..count).collect();
         places.shuffle(&mut generator);
         let task = |run_queue| Task { wake_ups: AtomicU64::new(0), run_queue };
-        let run_queue = |_| RunQueue { queued: AtomicU64::new(0) };
         let tasks = places.into_iter().map(task).collect();
-        let run_queues = (0..count).map(run_queue).collect();
+        let run_queues = (0..count).map(|_| RunQueue::default()).collect();
         Self { queue, tasks, run_queues, next: AtomicUsize::new(0) }
     }
 
@@ -80,7 +77,7 @@ impl WakeUps {
             let task = &self.tasks[self.queue[entry] as usize];
             // Relaxed: one thread wakes; the cost is that of the lines, not of an order.
             task.wake_ups.fetch_add(1, Ordering::Relaxed);
-            self.run_queues[task.run_queue].queued.fetch_add(1, Ordering::Relaxed);
+            self.run_queues[task.run_queue].fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -110,11 +107,8 @@ impl Load for WakeUps {
     }
 }
 
-/// A packet's header, as the network card wrote it: in no CPU's cache.
-#[repr(align(128))]
-struct Header {
-    kind: usize,
-}
+/// The kind in a packet's header, as the network card wrote it: in no CPU's cache.
+type Header = CachePadded<usize>;
 
 /// Packets in the order of their ring, handed to the protocol that the header names.
 pub(crate) struct Packets {
@@ -133,7 +127,7 @@ impl Packets {
     fn new(count: usize) -> Self {
         let mut ring: Vec<u32> = (0..count as u32).collect();
         ring.shuffle(&mut ChaCha8Rng::seed_from_u64(1));
-        let headers = (0..count).map(|packet| Header { kind: packet % 4 }).collect();
+        let headers = (0..count).map(|packet| Header::new(packet % 4)).collect();
         Self { ring, headers, protocols: Default::default(), next: AtomicUsize::new(0) }
     }
 }
@@ -153,7 +147,7 @@ impl Load for Packets {
                 if form != Form::Before {
                     prefetch::<false, _>(coming);
                 }
-                self.protocols[this.kind].fetch_add(1, Ordering::Relaxed);
+                self.protocols[**this].fetch_add(1, Ordering::Relaxed);
             });
             self.next.store(next, Ordering::Relaxed);
             took
@@ -174,7 +168,7 @@ mod tests {
             wake_ups.wake(0..100, first, second);
             let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             assert!(wake_ups.tasks.iter().all(|task| of(&task.wake_ups) == 1));
-            assert!(wake_ups.run_queues.iter().all(|queue| of(&queue.queued) == 1));
+            assert!(wake_ups.run_queues.iter().all(|queue| of(queue) == 1));
         }
         all_forms(&*WakeUps::boxed(&TINY));
         all_forms(&*Packets::boxed(&TINY));

@@ -4,25 +4,19 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crossbeam_utils::CachePadded;
+
 use super::{Geometry, Load};
 use crate::cases::form::Form;
 use crate::slices::Row;
 
-/// The two of a pair on one line.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Near<T>([T; 2]);
-
-/// One with its neighbours kept away: two lines, since some CPUs fetch lines in pairs.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Apart<T>(T);
-
 /// One for each thread, which no other one touches.
 #[derive(Default)]
 pub(crate) struct Own<T> {
-    near: Near<T>,
-    apart: [Apart<T>; 2],
+    /// The two of a pair on one line.
+    near: CachePadded<[T; 2]>,
+    /// Each with its neighbours kept away.
+    apart: [CachePadded<T>; 2],
 }
 
 impl<T: Count> Own<T> {
@@ -34,7 +28,7 @@ impl<T: Count> Own<T> {
 impl<T: Count> Load for Own<T> {
     fn row(&self, form: Form) -> Row<'_> {
         Row::new(2, move |part| {
-            let (near, apart) = (&self.near.0[part.me], &self.apart[part.me].0);
+            let (near, apart) = (&self.near[part.me], &*self.apart[part.me]);
             let own = if form == Form::Before { near } else { apart };
             part.times(|| own.count())
         })
@@ -71,12 +65,12 @@ mod tests {
     #[test]
     fn neighbours_share_a_line_and_the_others_do_not() {
         let line = |place: *const AtomicU64| place as usize / 64;
-        let (near, apart): (Near<AtomicU64>, [Apart<AtomicU64>; 2]) = Default::default();
-        assert_eq!(line(&raw const near.0[0]), line(&raw const near.0[1]));
-        assert!(line(&raw const apart[0].0).abs_diff(line(&raw const apart[1].0)) >= 2);
-        let locks: Near<Mutex<u64>> = Near::default();
-        let last = &raw const locks.0[1] as usize + size_of::<Mutex<u64>>() - 1;
-        assert_eq!(&raw const locks.0[0] as usize / 64, last / 64);
+        let Own { near, apart } = Own::<AtomicU64>::default();
+        assert_eq!(line(&raw const near[0]), line(&raw const near[1]));
+        assert!(line(&raw const *apart[0]).abs_diff(line(&raw const *apart[1])) >= 2);
+        let locks = Own::<Mutex<u64>>::default().near;
+        let last = &raw const locks[1] as usize + size_of::<Mutex<u64>>() - 1;
+        assert_eq!(&raw const locks[0] as usize / 64, last / 64);
     }
 
     #[test]
@@ -88,8 +82,8 @@ mod tests {
         }
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let held = |lock: &Mutex<u64>| *lock.lock().unwrap();
-        let near = [0, 1].map(|me| [of(&counters.near.0[me]), held(&locks.near.0[me])]);
-        let apart = [0, 1].map(|me| [of(&counters.apart[me].0), held(&locks.apart[me].0)]);
+        let near = [0, 1].map(|me| [of(&counters.near[me]), held(&locks.near[me])]);
+        let apart = [0, 1].map(|me| [of(&counters.apart[me]), held(&locks.apart[me])]);
         for [one, other] in [near, apart] {
             for (one, other) in one.into_iter().zip(other) {
                 // The first to be done has done all, and an eighth to warm up; the other as much of

@@ -62,7 +62,6 @@ replace! {
     Sleepers => Rcu<T, Sleepable>, ();
     new: Self(Srcu::new());
     place: |sleepers, value| Rcu::new_in(value, sleepers.0.domain());
-    thread: |_| ();
     read: |sleepers, _, place, look| look(place.load(&sleepers.0.read()));
     replace: |_, _, place, value| place.store(value);
     flush: |sleepers| sleepers.0.domain().barrier();

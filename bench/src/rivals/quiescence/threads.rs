@@ -19,9 +19,7 @@ pub(super) struct Threads;
 
 replace! {
     Threads => Rcu<T>, ();
-    new: Self;
     place: |_, value| Rcu::new(value);
-    thread: |_| ();
     read: |_, _, place, look| look(place.load(&quiescence::read()));
     replace: |_, _, place, value| place.store(value);
     flush: |_| quiescence::barrier();
@@ -33,7 +31,6 @@ pub(super) struct Announcers;
 
 replace! {
     Announcers => Rcu<T>, Qsbr;
-    new: Self;
     place: |_, value| Rcu::new(value);
     thread: |_| Domain::global().qsbr();
     read: |_, thread, place, look| look(place.load(&thread.read()));
@@ -50,7 +47,6 @@ replace! {
     Limited => Rcu<T, Private>, ();
     new: Self(Domain::new());
     place: |limited, value| Rcu::new_in(value, limited.0.clone());
-    thread: |_| ();
     read: |limited, _, place, look| look(place.load(&limited.0.read()));
     replace: |_, _, place, value| place.store(value);
     flush: |limited| limited.0.barrier();
