@@ -13,7 +13,7 @@ use tempfile::{NamedTempFile, TempPath};
 use crate::compat::workplace;
 use crate::mutants::{applied, copied, limited};
 use crate::say;
-use crate::tools::{built, cargo, root, run};
+use crate::tools::{built, c_compiler, cargo, root, run};
 
 const QEMU: &str = "qemu-system-riscv64";
 const NAME: &str = "quiescence-kernel-demo";
@@ -25,6 +25,8 @@ struct Test {
     number: u64,
     /// It is about instructions: they are counted, without checks.
     is_counted: bool,
+    /// The plugin of the emulator counts as well, and each row begins with the engine.
+    is_metered: bool,
     /// The engines that are booted in turn; if there are none, the one that is asked for.
     engines: &'static [&'static str],
     /// What the rows say that it prints.
@@ -32,24 +34,29 @@ struct Test {
 }
 
 const fn test(name: &'static str, number: u64, is_counted: bool) -> Test {
-    Test { name, number, is_counted, engines: &[], columns: "" }
+    Test { name, number, is_counted, is_metered: false, engines: &[], columns: "" }
 }
 
 const TORTURE: &str = "torture";
 const FIGURES: &str = "figures";
 const BOOTS: &str = "srcu";
-static TESTS: [Test; 6] = [
+static TESTS: [Test; 8] = [
     test(TORTURE, 0, false),
     Test { columns: LATENCY, ..test("latency", 1, true) },
     test(FIGURES, 2, true),
     Test { engines: &["tree", RIVALS[0], RIVALS[1]], columns: LATENCY, ..test("rivals", 1, true) },
-    Test {
-        engines: &["tree-3.15", "tree-v0", "tree-v1", "tree-v2"],
-        columns: EXIT,
-        ..test("exit", 3, true)
-    },
+    Test { engines: &YEARS, columns: EXIT, ..test("exit", 3, true) },
     Test { engines: &["tree"], columns: SRCU, ..test(BOOTS, 4, true) },
+    Test {
+        is_metered: true,
+        engines: &["tick", "poll-per-cpu", "poll", "token", "token-relay", "on-demand", "tree"],
+        columns: DCACHE,
+        ..test("dcache", 5, true)
+    },
+    Test { is_metered: true, engines: &YEARS, columns: FILES, ..test("files", 6, true) },
 ];
+/// Tree RCU's variants of 2014.
+const YEARS: [&str; 4] = ["tree-3.15", "tree-v0", "tree-v1", "tree-v2"];
 const LATENCY: &str = "\
 | design | the last hart | a callback waits, ticks | `synchronize`, ticks \
 | expedited, instructions | harts that hold it up after 3 ticks | callbacks that wait, at most \
@@ -59,9 +66,17 @@ const EXIT: &str = "\
 | variant | `cond_resched` | HZ | longest grace period, ms | callbacks that wait, at most |
 |---|---|---|---|---|";
 const SRCU: &str = "\
-| delay function | a tick gives the hart to the caller | a boot, ms | times 5.18's | predicted \
-| published |
+| delay function | what takes so long | time | times 5.18's | predicted | published |
 |---|---|---|---|---|---|";
+const DCACHE: &str = "\
+| engine | rounds | grace periods | harts asked to reschedule | instructions of a round | of the \
+longest task | harts busy, % | lines fetched | writes to foreign lines |
+|---|---|---|---|---|---|---|---|---|";
+const FILES: &str = "\
+| variant | a hart closes files of | HZ | grace period, ms | frees in one on a hart | node's lock, \
+of a million frees | zone's lock | instructions of 1,000 frees | of the hart with most | harts \
+busy, % | lines fetched | writes to foreign lines |
+|---|---|---|---|---|---|---|---|---|---|---|---|";
 /// The first is the one that a kernel has by itself; the others are features of `kernel/demo`:
 /// ours, Tree RCU's variants, and other kernels' designs.
 const ENGINES: [&str; 13] = [
@@ -72,10 +87,10 @@ const ENGINES: [&str; 13] = [
     "token",
     "token-relay",
     "on-demand",
-    "tree-3.15",
-    "tree-v0",
-    "tree-v1",
-    "tree-v2",
+    YEARS[0],
+    YEARS[1],
+    YEARS[2],
+    YEARS[3],
     RIVALS[0],
     RIVALS[1],
 ];
@@ -106,7 +121,8 @@ pub struct Kernel {
     /// The engine of its grace periods; or another kernel's design of RCU in place of ours.
     #[arg(long, value_name = "ENGINE", value_parser = ENGINES, default_value = ENGINES[0])]
     engine: String,
-    /// The torture lasts for so long by the emulator's clock; srcu boots with 250 slots for each.
+    /// The torture lasts for so long by the emulator's clock, and so does files in each case; srcu
+    /// boots with 250 slots for each, and dcache has 1,000 rounds.
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
@@ -119,8 +135,9 @@ pub struct Kernel {
     mutant: Option<String>,
     /// What it does: torture; how long it waits for grace periods; how many instructions and bytes
     /// of code the kernel crate takes; the latency of three designs of RCU; what a long exit
-    /// holds up under variants of Tree RCU; or how long a guest's boot waits for SRCU under
-    /// delay functions of 2022. All but torture are without checks.
+    /// holds up under variants of Tree RCU; how long a guest's boot waits for SRCU under delay
+    /// functions of 2022; what a round of path lookups takes under each engine; or how often a
+    /// slab's locks are taken under variants of Tree RCU. All but torture are without checks.
     #[arg(value_name = "TEST", value_parser = TESTS.each_ref().map(|test| test.name))]
     test: String,
 }
@@ -142,7 +159,7 @@ impl Kernel {
     /// If the kernel or the emulator cannot be had; if the kernel finds a mistake, or does not come
     /// to an end; or, without a step, if it finds none.
     pub fn run(&self) -> Result<()> {
-        let Test { name, engines, columns, .. } = self.test()?;
+        let Test { name, is_metered, engines, columns, .. } = self.test()?;
         let is_rival = RIVALS.contains(&&*self.engine);
         let refusals = [
             (!engines.is_empty() && self.engine != ENGINES[0], "it boots engines of its own"),
@@ -163,7 +180,8 @@ impl Kernel {
             let said = one.booted()?;
             one.judged(&said)?;
             let rows = said.lines().filter(|line| line.starts_with("| "));
-            rows.for_each(|row| table.extend(["\n", row]));
+            let of = if *is_metered { format!("| {engine} ") } else { String::new() };
+            rows.for_each(|row| table.extend(["\n", &of, row]));
         }
         if !table.is_empty() {
             println!("\n{table}");
@@ -222,6 +240,13 @@ impl Kernel {
             let address = PARAMETERS + at * size_of::<u64>();
             let device = format!("loader,addr={address:#x},data={value},data-len=8");
             qemu.args(["-device", &device]);
+        }
+        let meter = NamedTempFile::new()?.into_temp_path();
+        if test.is_metered {
+            let mut build = c_compiler();
+            build.args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"]).arg(&meter);
+            run(build.arg(root().join("kernel/demo/plugin/meter.c")))?;
+            qemu.arg("-plugin").arg(&meter);
         }
         let mut limit = LONGEST + Duration::from_secs(self.seconds.into());
         if counted.is_some() {
