@@ -73,9 +73,9 @@ const DCACHE: &str = "\
 longest task | harts busy, % | lines fetched | writes to foreign lines |
 |---|---|---|---|---|---|---|---|---|";
 const FILES: &str = "\
-| variant | a hart closes files of | HZ | grace period, ms | frees in one on a hart | node's lock, \
-of a million frees | zone's lock | instructions of 1,000 frees | of the hart with most | harts \
-busy, % | lines fetched | writes to foreign lines |
+| variant | a hart closes files of | HZ | grace period, ms | operations in one on a hart | \
+node's lock, in a million | zone's lock | instructions of a thousand | of the hart with most \
+| harts busy, % | lines fetched | writes to foreign lines |
 |---|---|---|---|---|---|---|---|---|---|---|---|";
 /// The first is the one that a kernel has by itself; the others are features of `kernel/demo`:
 /// ours, Tree RCU's variants, and other kernels' designs.

@@ -6,7 +6,9 @@
  * The kernel writes to words that mark where counting begins, where a unit of work ends, and where
  * the rest of a row is printed (src/meter.rs). For a unit that is:
  *
- * - instructions of all harts, with those of the firmware;
+ * - instructions of all harts, with those of the firmware, but not while a hart spins for a lock:
+ *   if the hart that holds it has lost its turn, as it may when a timer runs out, others spin for
+ *   as long as a turn lasts;
  * - instructions of the hart that had most of them: how long a unit takes if the harts run at once;
  * - the share of that time in which a hart runs, in percent;
  * - lines that a hart fetches from another one's cache: it accesses them for the first time, or
@@ -17,6 +19,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef void Block, Instruction;
 typedef void Run(unsigned hart, void *data);
@@ -24,6 +27,8 @@ typedef void Access(unsigned hart, uint32_t info, uint64_t address, void *data);
 void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, void (*)(uint64_t id, Block *));
 size_t qemu_plugin_tb_n_insns(const Block *);
 Instruction *qemu_plugin_tb_get_insn(const Block *, size_t at);
+const void *qemu_plugin_insn_data(const Instruction *);
+size_t qemu_plugin_insn_size(const Instruction *);
 void qemu_plugin_register_vcpu_tb_exec_cb(Block *, Run *, int flags, void *data);
 void qemu_plugin_register_vcpu_mem_cb(Instruction *, Access *, int flags, int which, void *data);
 bool qemu_plugin_mem_is_store(uint32_t info);
@@ -39,6 +44,9 @@ static struct { uint16_t caches; uint8_t writer; } lines[LINES];
 
 static struct counts { uint64_t instructions[HARTS], fetched, foreign; } now, begun, last;
 static uint64_t units, longest;
+/* Whether a hart has just executed a block with `pause`. The next one looks at the lock again. */
+static bool has_paused[HARTS];
+static const uint32_t PAUSE = 0x0100000F;
 
 static void end_unit(void)
 {
@@ -90,18 +98,26 @@ static void on_access(unsigned hart, uint32_t info, uint64_t address, void *data
     }
 }
 
-static void on_run(unsigned hart, void *instructions)
+/* The number of instructions, and whether there is a `pause`. */
+static void on_run(unsigned hart, void *data)
 {
-    now.instructions[hart] += (uintptr_t)instructions;
+    uintptr_t count = (uintptr_t)data / 2, pauses = (uintptr_t)data % 2;
+    if (!pauses && !has_paused[hart])
+        now.instructions[hart] += count;
+    has_paused[hart] = pauses;
 }
 
 static void on_translation(uint64_t id, Block *block)
 {
-    size_t count = qemu_plugin_tb_n_insns(block);
-    qemu_plugin_register_vcpu_tb_exec_cb(block, on_run, NO_REGISTERS, (void *)count);
-    for (size_t at = 0; at < count; at++)
-        qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(block, at), on_access,
-                                         NO_REGISTERS, LOADS_AND_STORES, NULL);
+    size_t count = qemu_plugin_tb_n_insns(block), pauses = 0;
+    for (size_t at = 0; at < count; at++) {
+        Instruction *one = qemu_plugin_tb_get_insn(block, at);
+        pauses |= qemu_plugin_insn_size(one) == sizeof PAUSE
+            && memcmp(qemu_plugin_insn_data(one), &PAUSE, sizeof PAUSE) == 0;
+        qemu_plugin_register_vcpu_mem_cb(one, on_access, NO_REGISTERS, LOADS_AND_STORES, NULL);
+    }
+    void *data = (void *)(2 * count + pauses);
+    qemu_plugin_register_vcpu_tb_exec_cb(block, on_run, NO_REGISTERS, data);
 }
 
 int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv)

@@ -131,7 +131,7 @@ pub(crate) unsafe fn free(head: NonNull<Head>) {
     LOCALS[this().id].with(|local| local.free(object));
 }
 
-/// How often objects were freed, and how often the locks of node and zone were taken.
+/// How often objects were allocated, and how often the locks of node and zone were taken.
 pub(crate) fn counts() -> [u64; 3] {
     let all = LOCALS.iter().map(|local| local.with(|local| local.counts));
     all.fold([0; 3], |sum, one| core::array::from_fn(|at| sum[at] + one[at]))
@@ -139,6 +139,7 @@ pub(crate) fn counts() -> [u64; 3] {
 
 impl Local {
     fn allocate(&mut self) -> usize {
+        self.counts[0] += 1;
         let mut page = self.active.unwrap_or_else(|| self.next_page());
         while self.free == 0 {
             // What others have freed there; if that is nothing, the page is full.
@@ -200,7 +201,6 @@ impl Local {
     }
 
     fn free(&mut self, object: usize) {
-        self.counts[0] += 1;
         let (page, bit) = (object / OBJECTS, 1 << (object % OBJECTS));
         if self.active == Some(page) {
             assert!(self.free & bit == 0, "freed twice");

@@ -2,8 +2,8 @@
 //! an expedited grace period of a [`Srcu`] with a delay function of that year. Caller and worker
 //! share hart 0; threads stay on their hart. The caller's work is the simulator's, and so are the
 //! rules by which the worker that it wakes preempts it, perhaps in its section: those of CFS with 8
-//! CPUs or more. Last comes what those delays were made for: a reader blocks for a second, as one of
-//! a task that was to be patched, and the worker is not to go on all the while.
+//! CPUs or more. Last comes what those delays were made for: a reader blocks for a second, as
+//! that of a task to be patched did, and the worker is not to go on all the while.
 //!
 //! Linux' scheduler preempts a worker that goes on and on after 12 ms; before that an idle CPU
 //! pulls the preempted caller over, at a tick. No hart pulls here. So there are boots with the
