@@ -16,7 +16,7 @@ use tempfile::{NamedTempFile, TempPath};
 use crate::compat::workplace;
 use crate::mutants::{applied, copied, limited};
 use crate::say;
-use crate::tools::{built, cargo, root, run};
+use crate::tools::{built, c_compiler, cargo, root, run};
 
 const QEMU: &str = "qemu-system-riscv64";
 const NAME: &str = "quiescence-kernel-demo";
@@ -38,6 +38,9 @@ struct Test {
     number: u64,
     #[serde(default)]
     is_counted: bool,
+    /// The plugin of the emulator counts as well, and each row begins with the engine.
+    #[serde(default)]
+    is_metered: bool,
     #[serde(default)]
     engines: Vec<&'static str>,
     #[serde(default)]
@@ -79,7 +82,8 @@ pub struct Kernel {
     #[arg(long, value_name = "ENGINE", value_parser = KNOWN.engines.clone(),
           default_value = KNOWN.engines[0])]
     engine: String,
-    /// The torture lasts for so long by the emulator's clock; srcu boots with 250 slots for each.
+    /// The torture lasts for so long by the emulator's clock, and so does files in each case; srcu
+    /// boots with 250 slots for each, and dcache has 1,000 rounds.
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
@@ -92,8 +96,9 @@ pub struct Kernel {
     mutant: Option<String>,
     /// What it does: torture; how long it waits for grace periods; how many instructions and bytes
     /// of code the kernel crate takes; the latency of three designs of RCU; what a long exit
-    /// holds up under variants of Tree RCU; or how long a guest's boot waits for SRCU under
-    /// delay functions of 2022. All but torture are without checks.
+    /// holds up under variants of Tree RCU; how long a guest's boot waits for SRCU under delay
+    /// functions of 2022; what a round of path lookups takes under each engine; or how often a
+    /// slab's locks are taken under variants of Tree RCU. All but torture are without checks.
     #[arg(value_name = "TEST",
           value_parser = KNOWN.tests.iter().map(|test| test.name).collect::<Vec<_>>())]
     test: String,
@@ -116,7 +121,7 @@ impl Kernel {
     /// If the kernel or the emulator cannot be had; if the kernel finds a mistake, or does not come
     /// to an end; or, without a step, if it finds none.
     pub fn run(&self) -> Result<()> {
-        let Test { name, engines, columns, .. } = self.test()?;
+        let Test { name, is_metered, engines, columns, .. } = self.test()?;
         let is_rival = KNOWN.rivals.contains(&&*self.engine);
         let refusals = [
             (!engines.is_empty() && self.engine != KNOWN.engines[0], "it boots engines of its own"),
@@ -137,7 +142,8 @@ impl Kernel {
             let said = one.booted()?;
             one.judged(&said)?;
             let rows = said.lines().filter(|line| line.starts_with("| "));
-            rows.for_each(|row| table.extend(["\n", row]));
+            let of = if *is_metered { format!("| {engine} ") } else { String::new() };
+            rows.for_each(|row| table.extend(["\n", &of, row]));
         }
         if !table.is_empty() {
             println!("\n{table}");
@@ -197,6 +203,13 @@ impl Kernel {
             let device = format!("loader,addr={address:#x},data={value},data-len=8");
             qemu.args(["-device", &device]);
         }
+        let meter = NamedTempFile::new()?.into_temp_path();
+        if test.is_metered {
+            let mut build = c_compiler();
+            build.args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"]).arg(&meter);
+            run(build.arg(root().join("kernel/demo/plugin/meter.c")))?;
+            qemu.arg("-plugin").arg(&meter);
+        }
         let mut limit = LONGEST + Duration::from_secs(self.seconds.into());
         if counted.is_some() {
             qemu.args(["-icount", "shift=3,sleep=off"]);
@@ -246,16 +259,19 @@ impl Kernel {
 }
 
 /// The bytes of the kernel crate's code, of what it is built on, and of the functions of the kernel
-/// that call it for this purpose.
+/// that call it for this purpose. But not SRCU's: how much of that is in functions of its own, and
+/// not in those of the test that calls it, changes with the test.
 fn code(kernel: &Path) -> Result<u64> {
     let symbols =
         run(Command::new("nm").args(["--print-size", "--demangle", "--defined-only"]).arg(kernel))?;
     let is_ours = |name: &str| {
         let mut words = name.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
-        words.any(|word| {
-            ["kernel::", "grace::"].iter().any(|crate_| word.starts_with(crate_))
-                || word.contains("::figures::hooks::")
-        })
+        let is_of_srcu = name.contains("::srcu::");
+        !is_of_srcu
+            && words.any(|word| {
+                ["kernel::", "grace::"].iter().any(|crate_| word.starts_with(crate_))
+                    || word.contains("::figures::hooks::")
+            })
     };
     let mut bytes = 0;
     for line in symbols.lines() {

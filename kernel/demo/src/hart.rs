@@ -53,6 +53,11 @@ pub(crate) struct Hart {
     pub(crate) is_tickless: AtomicBool,
     /// The tick does not preempt.
     pub(crate) is_lazy: AtomicBool,
+    /// As a kernel of 2014: a tick notices user mode, and no hook; the thread that runs here runs
+    /// the callbacks, as a softirq does, without a pass through the scheduler.
+    pub(crate) is_of_2014: AtomicBool,
+    /// Interrupts by which this hart has asked others to reschedule.
+    pub(crate) rescheds: AtomicU64,
     pub(crate) ticks: AtomicU64,
     /// How often the idle loop has stopped the tick.
     pub(crate) tick_stops: AtomicU64,
@@ -89,6 +94,8 @@ impl Hart {
             is_ticking: AtomicBool::new(false),
             is_tickless: AtomicBool::new(false),
             is_lazy: AtomicBool::new(false),
+            is_of_2014: AtomicBool::new(false),
+            rescheds: AtomicU64::new(0),
             ticks: AtomicU64::new(0),
             tick_stops: AtomicU64::new(0),
             dice: AtomicU64::new(0),
@@ -125,11 +132,16 @@ impl Hart {
 
     /// A number below `sides` that looks random. An interrupt may get the same.
     pub(crate) fn roll(&self, sides: u64) -> u64 {
-        let next = self.dice.load(Relaxed).wrapping_mul(6_364_136_223_846_793_005);
-        let next = next.wrapping_add(1_442_695_040_888_963_407);
-        self.dice.store(next, Relaxed);
-        (next >> 33) % sides
+        roll(&self.dice, sides)
     }
+}
+
+/// A number below `sides` that looks random, of these dice.
+pub(crate) fn roll(dice: &AtomicU64, sides: u64) -> u64 {
+    let next = dice.load(Relaxed).wrapping_mul(6_364_136_223_846_793_005);
+    let next = next.wrapping_add(1_442_695_040_888_963_407);
+    dice.store(next, Relaxed);
+    (next >> 33) % sides
 }
 
 /// How long interrupts were off, and the scheduler's hook lasted, at most: by the machine's clock,
@@ -281,6 +293,20 @@ pub(crate) fn wait_for_interrupt() {
     irqs_go_on();
     // SAFETY: the hart stops until then, and changes no register and no memory.
     unsafe { asm!("wfi") };
+}
+
+/// Where the emulator counts instructions it runs one hart at a time, until a timer runs out or the
+/// hart waits. Here it goes on to the next one: so each runs a little in turn, as if at once.
+pub(crate) fn give_turn() {
+    let _irq = irqs_off();
+    // SAFETY: the hart interrupts itself, so that the wait ends in its next turn; no memory is
+    // touched, and interrupts are off.
+    unsafe { asm!("csrsi sip, 2", "wfi", "csrci sip, 2") };
+    // Another one may have interrupted it meanwhile, and has said so first.
+    if this().need_resched.load(Relaxed) {
+        // SAFETY: sets this hart's own bit.
+        unsafe { asm!("csrsi sip, 2") };
+    }
 }
 
 /// Takes note of an interrupt from another hart.

@@ -31,14 +31,21 @@
 #[cfg(not(feature = "rival"))]
 mod cells;
 #[cfg(not(feature = "rival"))]
+mod dcache;
+#[cfg(not(feature = "rival"))]
 mod exit;
 mod figures;
+#[cfg(not(feature = "rival"))]
+mod files;
 mod hart;
 mod hotplug;
 mod latency;
+mod lock;
 mod platform;
 mod rivals;
 mod sbi;
+#[cfg(not(feature = "rival"))]
+mod slab;
 #[cfg(not(feature = "rival"))]
 mod srcu;
 mod thread;
@@ -76,8 +83,7 @@ const PARAMETERS: *const [u64; 4] = core::ptr::without_provenance(0x801F_0000);
 struct Parameters {
     seconds: u64,
     seed: u64,
-    /// 0: torture; 1: how long grace periods are waited for; 2: how many instructions the crate
-    /// takes; 3: what a long exit holds up; 4: how long a boot waits for SRCU.
+    /// Its place in [`TESTS`].
     test: u64,
     /// How many harts there must be; 0: any number.
     harts: usize,
@@ -88,6 +94,24 @@ fn parameters() -> Parameters {
     let [seconds, seed, test, harts] = unsafe { PARAMETERS.read_volatile() };
     Parameters { seconds: seconds.max(1), seed, test, harts: harts as usize }
 }
+
+/// What makes a test's threads on a hart, besides the worker; and what hart 0 runs.
+type Test = (fn(), fn() -> !);
+
+/// A rival has the first three.
+static TESTS: &[Test] = &[
+    (torture::make, torture::main),
+    (|| thread::make(0, When::Now, latency::load), latency::main),
+    (|| (), figures::main),
+    #[cfg(not(feature = "rival"))]
+    (|| thread::make(0, When::Now, exit::exits), exit::main),
+    #[cfg(not(feature = "rival"))]
+    (|| thread::make(0, When::Now, srcu::work), srcu::main),
+    #[cfg(not(feature = "rival"))]
+    (|| thread::make(0, When::Now, dcache::task), dcache::main),
+    #[cfg(not(feature = "rival"))]
+    (|| thread::make(0, When::Now, files::opens), hotplug::stopper),
+];
 
 /// Waits until all harts are online, and says how many those are. If they are not as many as they
 /// should be, the machine is at fault, not the crate: this is no panic.
@@ -118,28 +142,12 @@ extern "C" fn hart_main(hart: usize, is_first: bool) -> ! {
     // Relaxed: the hart that started this one says so, and is ordered before by the start.
     let is_new = !this.stops.swap(false, Relaxed);
     let Parameters { seed, test, .. } = parameters();
+    let (make, main) = TESTS[test as usize];
     if is_new {
         this.dice.store(seed ^ (hart as u64) << 32, Relaxed);
         thread::make(torture::WORKER, When::Now, thread::worker);
-        match (test, hart) {
-            (0, _) => torture::make(),
-            (1, _) => thread::make(0, When::Now, latency::load),
-            #[cfg(not(feature = "rival"))]
-            (3, _) => thread::make(0, When::Now, exit::exits),
-            #[cfg(not(feature = "rival"))]
-            (4, 0) => thread::make(0, When::Now, srcu::work),
-            _ => {}
-        }
+        make();
     }
-    let main = match test {
-        0 => torture::main,
-        1 => latency::main,
-        #[cfg(not(feature = "rival"))]
-        3 => exit::main,
-        #[cfg(not(feature = "rival"))]
-        4 => srcu::main,
-        _ => figures::main,
-    };
     thread::make(torture::WORKER + 1, When::Now, if hart == 0 { main } else { hotplug::stopper });
     this.start_tick();
     RCU.cpu_online(hart);

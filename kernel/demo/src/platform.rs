@@ -215,13 +215,15 @@ unsafe impl Platform for Board {
         for cpu in cpus.iter() {
             // Relaxed: sending the interrupt comes after.
             hart::of(cpu).need_resched.store(true, Relaxed);
+            this().rescheds.fetch_add(1, Relaxed);
         }
         sbi::interrupt(cpus.words()[0]);
     }
 
     fn wake_worker(&self, cpu: usize) {
-        hart::of(cpu).has_work.store(true, Relaxed);
-        hart::of(cpu).need_resched.store(true, Relaxed);
+        let hart = hart::of(cpu);
+        hart.has_work.store(true, Relaxed);
+        hart.need_resched.fetch_or(!hart.is_of_2014.load(Relaxed), Relaxed);
     }
 
     fn wait(&self, done: &dyn Fn() -> bool, polls: bool) {

@@ -83,7 +83,7 @@ impl When {
                     |(passes, until)| PASSES.load(Acquire) != passes || sbi::time() >= until;
                 ENDS.load(Acquire) != seen || polls.is_some_and(is_due)
             }
-            Self::Work => hart.has_work.load(Relaxed),
+            Self::Work => hart.has_work.load(Relaxed) && !hart.is_of_2014.load(Relaxed),
             // Acquire: pairs with the Release of `hotplug::stop`.
             Self::Stop => hart.stops.load(Acquire),
             // Relaxed: this hart itself has written it.
@@ -157,9 +157,9 @@ pub(crate) fn number() -> usize {
     this().id * (THREADS + 1) + this().threads.current.get()
 }
 
-/// Makes a thread of this hart, which begins when it is time. Interrupts are off.
+/// Makes a thread of this hart, which begins when it is time.
 pub(crate) fn make(thread: usize, when: When, function: fn() -> !) {
-    let hart = this();
+    let (_irq, hart) = (hart::irqs_off(), this());
     let stack = &STACKS[hart.id][thread].0;
     // What `restore` in entry.s takes from it: where to go, and in s0 the function.
     let top = STACK - 14;

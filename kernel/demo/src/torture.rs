@@ -71,7 +71,12 @@ unsafe impl Machine for Board {
             fn enter_user(rounds: u64);
         }
         let _irq = hart::irqs_off();
-        RCU.user_enter();
+        if this().is_of_2014.load(Relaxed) {
+            // What comes meanwhile interrupts the program.
+            hart::give_turn();
+        } else {
+            RCU.user_enter();
+        }
         // SAFETY: interrupts are off, and the hook has been called; it returns by a trap.
         unsafe { enter_user(steps) };
     }

@@ -46,7 +46,8 @@ extern "C" fn on_trap(frame: &mut Frame, cause: usize) {
     if is_nmi && cause & INTERRUPT != 0 {
         torture::TORTURE.nmi_from(is_of_user, hart.threads.is_idle());
     }
-    if is_of_user {
+    let has_hooks = !hart.is_of_2014.load(Relaxed);
+    if is_of_user && has_hooks {
         RCU.user_exit();
     }
     match cause {
@@ -58,7 +59,7 @@ extern "C" fn on_trap(frame: &mut Frame, cause: usize) {
     if hart.need_resched.load(Relaxed) && hart.is_preemptible() && !hart.threads.is_idle() {
         thread::schedule();
     }
-    if frame.status & SPP == 0 {
+    if frame.status & SPP == 0 && has_hooks {
         // Whether the tick may stop does not matter: it is what preempts the program.
         RCU.user_enter();
     }

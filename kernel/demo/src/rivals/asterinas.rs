@@ -12,8 +12,9 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 use conformance::{Rcu, Run, What};
 
-use super::list::{Head, List, Lock};
+use super::list::{Head, List};
 use crate::hart::{self, Section, this};
+use crate::lock::Lock;
 use crate::thread;
 
 /// A grace period: harts of the machine and those that have yet to switch, a bit each; callbacks

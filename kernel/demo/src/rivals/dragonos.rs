@@ -16,8 +16,9 @@ use core::sync::atomic::{AtomicU64, Ordering::*, fence};
 
 use conformance::{Rcu, Run, What};
 
-use super::list::{Head, List, Lock};
+use super::list::{Head, List};
 use crate::hart::{self, HARTS, SECOND, Section, this};
+use crate::lock::Lock;
 use crate::{sbi, thread};
 
 /// A hart's word is the sum of these: idle or in a program; each handler; each time that it has

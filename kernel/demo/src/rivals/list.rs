@@ -1,12 +1,9 @@
-//! What both rivals are made of: heads in lists, and a spin lock with interrupts off.
+//! What both rivals are made of: heads in lists.
 
-use core::cell::{Cell, UnsafeCell};
+use core::cell::Cell;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use conformance::Run;
-
-use crate::hart;
 
 pub(crate) struct Head {
     next: Cell<Option<NonNull<Head>>>,
@@ -66,31 +63,5 @@ impl List {
             Some(last) => unsafe { last.as_ref() }.next.set(other.first),
         }
         self.last = other.last;
-    }
-}
-
-pub(crate) struct Lock<T> {
-    is_held: AtomicBool,
-    value: UnsafeCell<T>,
-}
-
-// SAFETY: one hart at a time reaches the value.
-unsafe impl<T: Send> Sync for Lock<T> {}
-
-impl<T> Lock<T> {
-    pub(crate) const fn new(value: T) -> Self {
-        Self { is_held: AtomicBool::new(false), value: UnsafeCell::new(value) }
-    }
-
-    pub(crate) fn with<R>(&self, what: impl FnOnce(&mut T) -> R) -> R {
-        let _irq = hart::irqs_off();
-        // Acquire: pairs with the Release below.
-        while self.is_held.swap(true, Acquire) {
-            core::hint::spin_loop();
-        }
-        // SAFETY: it is held, with interrupts off.
-        let result = what(unsafe { &mut *self.value.get() });
-        self.is_held.store(false, Release);
-        result
     }
 }
