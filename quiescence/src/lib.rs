@@ -159,7 +159,8 @@ pub use crate::{
     domain::rcu::{OwnedRcuRef, Rcu, RcuOption, RcuRef, Unlinked, Version},
     domain::reader::Reader,
     domain::srcu::{Srcu, SrcuGuard, SrcuOwnedGuard},
-    reclaim::retire::{AtLimit, Retire, WithSize},
+    reclaim::at_limit::AtLimit,
+    reclaim::retire::{Retire, WithSize},
     reclaim::weigh::Weigh,
 };
 /// Derives the trait [`Weigh`](trait@Weigh): a value owns the sum of what its fields own.

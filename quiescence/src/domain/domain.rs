@@ -12,10 +12,11 @@ use crate::domain::tag::DomainTag;
 use crate::event::statistics::Statistics;
 use crate::gp::grace_periods::{Attention, Me};
 use crate::gp::tuning::Tuning;
+use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{self, DomainState};
 use crate::reclaim::local;
-use crate::reclaim::retire::{AtLimit, Retire, WithSize};
+use crate::reclaim::retire::{Retire, WithSize};
 use crate::reclaim::weigh::Weigh;
 use crate::reclaim::worker;
 
