@@ -18,7 +18,8 @@
 //! The child has no other thread that could interfere, and no user code runs before the last
 //! repair.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop};
 use std::ptr;
 use std::sync::Arc;
@@ -112,33 +113,33 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Has a lock taken in its turn: its rank is higher than that of the lock that the caller has.
-    #[inline(never)]
-    pub(crate) fn add(&mut self, rank: Rank, lock: &'static Mutex<dyn AtFork>) {
-        self.wanted[rank as usize].push(lock);
-    }
-
     /// Has `add` add the locks of `owner`, which is kept until all are released.
-    ///
-    /// # Safety
-    /// `add` puts the reference nowhere but into [`add`](Self::add).
-    pub(crate) unsafe fn keep<T: Send + 'static>(
+    pub(crate) fn keep<T: Send + 'static>(
         &mut self,
         owner: T,
-        add: impl FnOnce(&'static T, &mut Self),
+        add: impl for<'o> FnOnce(&'o T, &mut Wanted<'_, 'o>),
     ) {
         let owner = Arc::new(owner);
-        // SAFETY: in an `Arc` that is dropped when all locks have been released; by the contract it
-        // is not used later.
-        let lent = unsafe { &*Arc::as_ptr(&owner) };
-        self.owners.push(owner);
-        add(lent, self);
+        self.owners.push(Arc::clone(&owner) as _);
+        add(&owner, &mut Wanted(self, PhantomData));
     }
 
     fn unlock(&mut self) {
         self.list = None;
         // The last one first: what a lock guards may own later ones.
         while self.locks.pop().is_some() {}
+    }
+}
+
+/// Locks of an owner that is kept.
+pub(crate) struct Wanted<'h, 'o>(&'h mut Held, PhantomData<Cell<&'o ()>>);
+
+impl<'o> Wanted<'_, 'o> {
+    /// Has a lock taken in its turn: its rank is higher than that of the lock that the caller has.
+    #[inline(never)]
+    pub(crate) fn add(&mut self, rank: Rank, lock: &'o Mutex<dyn AtFork>) {
+        // SAFETY: it lives as long as its owner, which is dropped when all have been released.
+        self.0.wanted[rank as usize].push(unsafe { &*ptr::from_ref(lock) });
     }
 }
 

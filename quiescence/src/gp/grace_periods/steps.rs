@@ -48,7 +48,7 @@ use crate::gp::registry::Registry;
 use crate::gp::slot::{GpWords, ReaderKind, Slot};
 use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::os::fence;
-use crate::os::forking::{self, AtFork, Held};
+use crate::os::forking::{self, AtFork, Wanted};
 use crate::os::stack::Alternate;
 use crate::os::sync::{
     self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
@@ -429,9 +429,9 @@ impl GracePeriods {
     // ---- across a `fork` ----------------------------------------------------------------------
 
     /// Before a `fork`: has the locks taken.
-    pub(crate) fn hold(&'static self, held: &mut Held) {
-        held.add(Rank::GracePeriods, &self.steps);
-        held.add(Rank::Registry, &self.registry);
+    pub(crate) fn hold<'o>(&'o self, wanted: &mut Wanted<'_, 'o>) {
+        wanted.add(Rank::GracePeriods, &self.steps);
+        wanted.add(Rank::Registry, &self.registry);
     }
 
     /// In the child: only the calling thread's readers are left.

@@ -31,7 +31,7 @@ use super::thread_queue::{Contents, Ended, List, OwnQueue, Queue, Wants};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::fence;
-use crate::os::forking::Held;
+use crate::os::forking::Wanted;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
 use crate::reclaim::running::{self, RoomMade, running_callbacks};
 
@@ -184,8 +184,8 @@ impl Queues {
 
     /// Before a `fork`: has the locks taken, so that no thread writes to the shared queues, and no
     /// queue is added or removed.
-    pub(crate) fn hold(&'static self, held: &mut Held) {
-        held.add(Rank::Queues, &self.list);
+    pub(crate) fn hold<'o>(&'o self, wanted: &mut Wanted<'_, 'o>) {
+        wanted.add(Rank::Queues, &self.list);
     }
 
     /// In the child: no other thread runs callbacks, and the other threads' queues are orphans.
