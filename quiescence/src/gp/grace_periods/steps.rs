@@ -49,7 +49,6 @@ use crate::gp::slot::{GpWords, ReaderKind, Slot};
 use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::os::fence;
 use crate::os::forking::{self, AtFork, Wanted};
-use crate::os::stack::Alternate;
 use crate::os::sync::{
     self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
 };
@@ -241,39 +240,26 @@ impl GracePeriods {
 
     /// Registers a reader of the calling thread.
     pub(crate) fn register(&self, owner: usize, reader_kind: ReaderKind) -> &Slot {
-        fence::chosen(); // before the first reader, never after
-        let alternate = Alternate::of_this_thread(); // a system call: before the lock
-        let mut registry = sync::lock(&self.registry);
-        let slot = registry.register(std::ptr::from_ref(self).cast(), owner, reader_kind);
-        // SAFETY: the registry frees no slot while `self` lives.
-        let slot = unsafe { &*slot };
-        slot.alternate.set(alternate);
-        drop(registry);
-        // A full fence besides the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
-        // what was published before them.
-        fence::full();
-        slot
+        let core = std::ptr::from_ref(self).cast();
+        // SAFETY: the registry is this domain's; no slot is given.
+        let slot = unsafe { Registry::register(&self.registry, None, core, owner, reader_kind) };
+        // SAFETY: the registry's, which frees no slot while `self` lives.
+        unsafe { &*slot }
     }
 
-    /// Registers a reader of the calling thread whose slot is in the program's own memory.
+    /// The same for a slot in the program's own memory.
     ///
     /// # Safety
-    /// As [`Registry::register_at`].
+    /// `slot` is unused, and valid until it is unregistered.
     pub(crate) unsafe fn register_at(
         &self,
         slot: *const Slot,
         owner: usize,
         reader_kind: ReaderKind,
     ) {
-        fence::chosen();
-        let alternate = Alternate::of_this_thread();
-        let mut registry = Registry::lock_with_room(&self.registry);
-        // SAFETY: by the contract.
-        unsafe { registry.register_at(slot, std::ptr::from_ref(self).cast(), owner, reader_kind) };
-        // SAFETY: by the contract.
-        unsafe { &*slot }.alternate.set(alternate);
-        drop(registry);
-        fence::full(); // as in `register` [GP-5]
+        let core = std::ptr::from_ref(self).cast();
+        // SAFETY: the registry is this domain's; the slot by the contract.
+        unsafe { Registry::register(&self.registry, Some(slot), core, owner, reader_kind) };
     }
 
     /// Gets memory for `readers` readers in all to register and be waited for.
