@@ -10,9 +10,9 @@
 //! the next driver continues from there. A driver that gets no CPU is superseded by a waiter
 //! ([`handover`]).
 //!
-//! That a grace period does not end early is for [`steps`] to keep; which cookie a request gets, and
-//! whether a wait is over, for [`requests`]. An error here leaves a thread asleep, or has it wait
-//! again. The order of locks is in `os/lock_rank.rs`.
+//! That a grace period does not end early is for [`steps`] to keep; which cookie a request gets,
+//! and whether a wait is over, for [`requests`]. An error here leaves a thread asleep, or has it
+//! wait again. The order of locks is in `os/lock_rank.rs`.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -25,9 +25,9 @@ use self::sleepers::Sleepers;
 
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
+use crate::gp::links::{Links, Readers};
 use crate::gp::stall::{Live, Unfinished, Watch};
 use crate::gp::tuning::{AtomicTuning, Kind};
-use crate::gp::wake::{Links, Readers};
 use crate::os::{clock, lock_rank};
 
 mod driver;
@@ -50,6 +50,8 @@ impl std::fmt::Debug for GracePeriods {
 /// What drivers and waiters know of each other, under the machine's lock.
 #[derive(Debug)]
 pub(crate) struct State {
+    /// The number of the latest grace period that has begun.
+    begun: Option<u64>,
     /// What is known of the grace period in progress.
     pub(crate) current: Current,
     /// What has been reported of it.
@@ -70,6 +72,7 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) const NEW: Self = Self {
+        begun: None,
         current: Current::NONE,
         watch: Watch::NEW,
         pauses: 0,
@@ -79,13 +82,6 @@ impl State {
         sleepers: 0,
         sleepers_to_tell: Sleepers::NONE,
     };
-
-    /// A grace period begins.
-    fn note_begin(&mut self, urgency: Urgency, timed: bool) {
-        self.watch = Watch::NEW;
-        self.pauses = 0;
-        self.current = Current::beginning(urgency, timed);
-    }
 }
 
 /// Readers that are counted, and not registered: those of a sleepable domain.
@@ -132,6 +128,22 @@ pub(crate) enum Until {
 }
 
 impl Locked<'_> {
+    /// Records the beginning of a grace period, once: an earlier driver may have done so. Reads the
+    /// clock only if `timed`. Returns whether this call recorded it.
+    pub(crate) fn begin(&mut self, timed: bool) -> bool {
+        let (sequence, urgency) = (self.machine().sequence(), self.machine().urgency());
+        let number = Some(sequence.ended().wrapping_add(1));
+        if self.begun == number || !sequence.in_progress() {
+            return false;
+        }
+        self.begun = number;
+        self.watch = Watch::NEW;
+        self.pauses = 0;
+        self.current = Current::beginning(urgency, timed);
+        trace::grace_period_began(self.domain().source(), sequence, urgency);
+        true
+    }
+
     /// Asks for the grace period that `cookie` stands for; a thread must drive it.
     pub(crate) fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
         let hurries =
@@ -141,7 +153,7 @@ impl Locked<'_> {
             self.put_off_until_ns = 0;
             if self.driven {
                 self.conduct.away.least_ns = 0; // ends its nap
-                self.notify();
+                self.domain().turn.notify_all();
             }
         }
         Ok(())
@@ -163,12 +175,6 @@ impl GracePeriods {
         self.when_wanted = Attention::None;
     }
 
-    /// Makes this a domain of hazard pointers.
-    pub(crate) const fn make_hazard(&mut self, scan: fn() -> Vec<usize>) {
-        self.hazards = Some(scan);
-        self.tuning = AtomicTuning::new(Kind::Hazard);
-    }
-
     /// This domain as the source of events.
     pub(crate) fn source(&self) -> trace::Source<'_> {
         self.observers.source()
@@ -180,12 +186,6 @@ impl GracePeriods {
     }
 
     // ---- what is told of it -------------------------------------------------------------------
-
-    /// How many threads wait for grace periods now, the driver included.
-    pub(crate) fn waiters(&self) -> usize {
-        let state = self.lock();
-        state.sleepers + usize::from(state.driven)
-    }
 
     /// The number that readers record now.
     pub(crate) fn announced(&self) -> Number {
@@ -335,6 +335,7 @@ impl GracePeriods {
 
     /// In a child process: no thread drives, and none sleeps.
     fn forget_others(&self, state: &mut State) {
+        state.begun = None;
         state.driven = false;
         state.conduct.superseded = 0;
         state.sleepers = 0;

@@ -76,8 +76,8 @@ impl Registry {
         }
     }
 
-    /// Registers a reader of the calling thread: in `slot`, or else in a slot of the registry's own,
-    /// which lives as long as the registry.
+    /// Registers a reader of the calling thread: in `slot`, or else in a slot of the registry's
+    /// own, which lives as long as the registry.
     ///
     /// # Safety
     /// `core` is of the domain of `this`. `slot`, if given, is unused, and valid until it is
@@ -93,7 +93,7 @@ impl Registry {
         let alternate = Alternate::of_this_thread(); // a system call: before the lock
         let mut registry = match slot {
             None => sync::lock(this),
-            Some(_) => Self::lock_with_room(this),
+            Some(_) => Self::lock_with_room(this, 0),
         };
         let slot = SlotRef(slot.unwrap_or_else(|| registry.free_slot()));
         // SAFETY: it leads into `chunks`, which only ever grows; or by the contract.
@@ -119,27 +119,20 @@ impl Registry {
         self.free.pop().expect("a chunk was added above").0
     }
 
-    /// Gets memory for `readers` readers in all to register and be waited for.
-    pub(super) fn make_room(registry: &Mutex<Self>, readers: usize) {
-        if sync::lock(registry).has_room_for(readers) {
-            return;
-        }
-        let mut room = [(); 2].map(|()| Vec::with_capacity(readers));
-        sync::lock(registry).take_room(&mut room);
-        // The smaller memory is given back here, where nothing is locked.
-    }
-
-    /// The registry, locked, with room for one more reader. Memory for it is got while nothing is
-    /// locked.
-    pub(super) fn lock_with_room(this: &Mutex<Self>) -> MutexGuard<'_, Self> {
+    /// The registry, locked, with room for `readers` readers in all, or for one more than there
+    /// are. Memory for them is got while nothing is locked.
+    pub(super) fn lock_with_room(this: &Mutex<Self>, readers: usize) -> MutexGuard<'_, Self> {
         loop {
             let registry = sync::lock(this);
-            let readers = registry.len() + 1;
-            if registry.has_room_for(readers) {
+            let needed = readers.max(registry.len() + 1);
+            if registry.has_room_for(needed) {
                 return registry;
             }
             drop(registry);
-            Self::make_room(this, 2 * readers + ROOM);
+            let wanted = if needed == readers { readers } else { 2 * needed + ROOM };
+            let mut room = [(); 2].map(|()| Vec::with_capacity(wanted));
+            sync::lock(this).take_room(&mut room);
+            // The smaller memory is given back here, where nothing is locked.
         }
     }
 
@@ -274,7 +267,7 @@ impl Registry {
             self.pass = Some(number);
         }
         let resting = self.relay.as_mut().map_or(0, |relay| relay.scan(number, gp));
-        self.holdouts.len() + resting
+        self.holdouts.len().saturating_add(resting)
     }
 
     /// The readers that the last scan found inside a section.
@@ -354,7 +347,7 @@ fn reads(own: &Slot) -> bool {
 impl Drop for Registry {
     fn drop(&mut self) {
         for chunk in self.chunks.drain(..) {
-            // SAFETY: leaked by `free_slot`, and the domain ends: no thread holds a pointer into it.
+            // SAFETY: leaked by `free_slot`; the domain ends, so no thread has a pointer into it.
             drop(unsafe { Box::from_raw(chunk.as_ptr()) });
         }
     }
@@ -375,7 +368,7 @@ mod tests {
     fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
         let mut core =
             crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
-        core.make_liburcu(crate::gp::wake::Readers::Silent);
+        core.make_liburcu(crate::gp::links::Readers::Silent);
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
         let mut registry = Registry::new(None);
         assert!(!registry.has_room_for(1));
@@ -383,7 +376,7 @@ mod tests {
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
         for slot in &slots {
             assert!(registry.has_room_for(registry.len() + 1));
-            let reader_kind = ReaderKind::Liburcu(crate::gp::wake::Readers::Silent);
+            let reader_kind = ReaderKind::Liburcu(crate::gp::links::Readers::Silent);
             // SAFETY: each slot once; it outlives the registry.
             unsafe { registry.register_at(slot, (&raw const core).cast(), 1, reader_kind) };
             slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);

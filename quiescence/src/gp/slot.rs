@@ -25,7 +25,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use grace::word::{self, COUNT, QUIESCENT};
 
-use crate::gp::wake::{Line, Links, Readers, Wake, Words};
+use crate::gp::links::{Links, Readers, Words};
+use crate::gp::wake::{Line, Wake};
 use crate::os::fence::{self, Fences};
 use crate::os::stack::Alternate;
 use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Cell, const_unless_loom};

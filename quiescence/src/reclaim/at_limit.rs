@@ -17,11 +17,12 @@ use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
+use crate::gp::slot::Slot;
 use crate::os::{clock, nap};
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
-use crate::reclaim::running;
+use crate::reclaim::running::{self, Running};
 use crate::reclaim::thread_queue::{Contents, OwnQueue};
 use crate::reclaim::worker;
 
@@ -212,10 +213,14 @@ fn wait_for_room(
 /// Admits an object without waiting: with room that the running callbacks have made, with more room
 /// for the queue's local stock, or, without a queue, by a charge of its own.
 pub(crate) fn admit(domain: &DomainState, queue: Option<OwnQueue<'_>>, object: Amount) -> bool {
-    if let Some(room_made) = running::room_made(&domain.grace_periods)
-        && domain.admit(object.minus(room_made.amount()))
-    {
-        room_made.spend(object);
+    let from_room_made = |running: &Running| {
+        let is_admitted = domain.admit(object.minus(running.room()));
+        if is_admitted {
+            running.spend(object);
+        }
+        is_admitted
+    };
+    if running::if_running(&domain.grace_periods, from_room_made) == Some(true) {
         return true;
     }
     match queue {
@@ -307,6 +312,16 @@ fn run_ready(domain: &DomainState, queue: OwnQueue<'_>) {
         queue.local_stock().clear_over_limit();
     }
     queue.local_stock().trim(domain);
+}
+
+/// The outermost section of a marked slot has ended: its thread is above a limit, or is exiting.
+pub(crate) fn section_ended(slot: &Slot) {
+    if slot.take_overdue() {
+        settle_over_limit();
+    }
+    if slot.is_leaving() {
+        local::unregister_if_unused(slot);
+    }
 }
 
 /// A section has ended on a thread that has gone over the limit with an object: settles that, once

@@ -55,9 +55,9 @@ use grace::limit::{Amount, Context, Zone};
 
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
-use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::at_limit::{
-    NoRoom, admit, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
+    AtLimit, NoRoom, admit, context, is_settled_here, leave_to_worker, make_room, may_free_here,
+    settle,
 };
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::free::{Address, Boxed, Callback, Closure, Pending, Pointee, Timed, Value};

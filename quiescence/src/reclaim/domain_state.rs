@@ -31,7 +31,8 @@ use grace::policy::Budget;
 
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::{slot::GpWords, wake::Readers};
+use crate::gp::tuning::{AtomicTuning, Kind};
+use crate::gp::{links::Readers, slot::GpWords};
 use crate::hazptr;
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::by_address::HasAddress;
@@ -123,7 +124,8 @@ impl DomainState {
         ) -> Self {
             let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
             domain.grace_periods.observers.declared_name = name;
-            domain.grace_periods.make_hazard(hazptr::scan);
+            domain.grace_periods.hazards = Some(hazptr::scan);
+            domain.grace_periods.tuning = AtomicTuning::new(Kind::Hazard);
             domain.ends = ends;
             domain.frees_kept = Some(frees_kept);
             domain

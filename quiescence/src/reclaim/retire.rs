@@ -1,8 +1,12 @@
-//! What can be retired.
+//! What can be retired. An error here charges too little; which values are pointers is for
+//! [`stream`](crate::reclaim::stream) to say.
+
+#![deny(unsafe_code)]
 
 use std::sync::Arc;
 
 use crate::reclaim::debug_objects;
+use crate::reclaim::stream::IsPointer;
 
 /// An owner of memory that can be [retired](crate::Domain::retire), and that reports its size in
 /// bytes.
@@ -31,10 +35,9 @@ pub trait Retire: Send + 'static {
     /// readers may see it.
     fn bytes(&self) -> usize;
 
-    /// Whether a value of one word is a pointer, so that all its bytes are initialised. Unsound if
-    /// wrong, so only this crate can set it: no other crate can name the type.
+    /// Whether a value of one word is a pointer.
     #[doc(hidden)]
-    const POINTER: IsPointer = IsPointer(false);
+    const POINTER: Option<IsPointer<Self>> = None;
 
     /// The memory that only this value owns, and how many bytes: for the checks of debug builds.
     /// With 0 bytes nothing is checked.
@@ -58,7 +61,7 @@ impl<T: ?Sized + Send + 'static> Retire for Box<T> {
         size_of_val(&**self)
     }
 
-    const POINTER: IsPointer = IsPointer(true);
+    const POINTER: Option<IsPointer<Self>> = Some(IsPointer::BOX);
 
     fn owned(&self) -> (*const (), usize) {
         (std::ptr::from_ref(&**self).cast(), size_of_val(&**self))
@@ -75,7 +78,7 @@ impl<T: ?Sized + Send + Sync + 'static> Retire for Arc<T> {
         size_of_val(&**self)
     }
 
-    const POINTER: IsPointer = IsPointer(true);
+    const POINTER: Option<IsPointer<Self>> = Some(IsPointer::ARC);
 }
 
 impl<T: Send + 'static> Retire for Vec<T> {
@@ -83,10 +86,6 @@ impl<T: Send + 'static> Retire for Vec<T> {
         self.capacity() * size_of::<T>()
     }
 }
-
-/// Whether a value is a pointer.
-#[derive(Clone, Copy, Debug)]
-pub struct IsPointer(pub(crate) bool);
 
 impl Retire for String {
     fn bytes(&self) -> usize {

@@ -3,7 +3,8 @@
 use std::future::{Future, poll_fn};
 
 use super::{Barrier, GracePeriod, RoomWaiter};
-use crate::domain::domain::{Cookie, Domain};
+use crate::domain::cookie::Cookie;
+use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::defer::{self, Patience};

@@ -2,8 +2,6 @@
 //! goes on meanwhile is in the files around this one, and nothing is taken from them: after a wait
 //! the domain's own sequence is asked.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use grace::{Cookie, Urgency};
 
 use super::handover::Patience;
@@ -61,28 +59,5 @@ impl GracePeriods {
         }
         self.drive_until(state, cookie, me, Patience::NEW);
         self.sequence().is_done(cookie) //~ no-sharing
-    }
-
-    /// A grace period that has nothing to wait for: the only readers are `own` ones of the caller,
-    /// and no other thread wants a grace period. The readers' words are not loaded, so a QSBR
-    /// reader need not go offline. Returns false if that is not so, or not certain: then nothing
-    /// has been waited for.
-    ///
-    /// # Safety
-    /// `own` readers are the calling thread's, and it holds no reference by any of them.
-    pub(crate) unsafe fn synchronize_alone(&self, own: usize) -> bool {
-        // Relaxed: a hint, which may save the lock; the registry is asked below.
-        if !self.alone.load(Relaxed) {
-            return false;
-        }
-        let Some(mut state) = self.try_lock() else { return false };
-        // SAFETY: by the contract.
-        let is_over = unsafe { state.end_if_alone(own) };
-        self.tell_those_due(&mut state);
-        drop(state);
-        if is_over {
-            self.unlocked_again();
-        }
-        is_over
     }
 }

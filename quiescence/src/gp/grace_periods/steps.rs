@@ -40,7 +40,6 @@ use grace::{Action, Cookie, Event, Machine, NotGiven, Number, Sequence, Start, U
 
 use super::handover::Away;
 use super::{Attention, Counted, State, Until};
-use crate::event::trace;
 use crate::gp::engine::Settings;
 use crate::gp::observers::Observers;
 use crate::gp::qsbr::Relay;
@@ -90,8 +89,6 @@ pub(crate) struct GracePeriods {
 #[derive(Debug)]
 struct Steps {
     machine: Machine<AnyPolicy>,
-    /// The number of the latest grace period that has begun.
-    begun: Option<u64>,
     /// What drivers and waiters know of each other.
     state: State,
 }
@@ -214,7 +211,6 @@ impl GracePeriods {
                 gp_words: GpWords::new(word::entered(start.number), settings.readers_fence),
                 steps: Mutex::new(Rank::GracePeriods, Steps {
                     machine: Machine::new(settings.policy, start),
-                    begun: None,
                     state: State::NEW,
                 }),
                 term: AtomicU64::new(0),
@@ -264,7 +260,7 @@ impl GracePeriods {
 
     /// Gets memory for `readers` readers in all to register and be waited for.
     pub(crate) fn make_room(&self, readers: usize) {
-        Registry::make_room(&self.registry, readers);
+        drop(Registry::lock_with_room(&self.registry, readers));
     }
 
     /// Unregisters a reader of the calling thread, which is in no section.
@@ -442,7 +438,6 @@ impl GracePeriods {
             words.futex.store(0, Relaxed);
         }
         locked.next_term();
-        locked.steps_mut().begun = None;
         locked.observe(Event::Abandoned);
         self.forget_others(&mut locked);
     }
@@ -488,9 +483,9 @@ impl<'a> Locked<'a> {
         Driver { took_over: true, ..self.begin_term(until, me) }
     }
 
-    /// Notifies those who wait for their turn.
-    pub(super) fn notify(&self) {
-        self.domain.turn.notify_all();
+    /// Whose it is.
+    pub(super) fn domain(&self) -> &'a GracePeriods {
+        self.domain
     }
 
     pub(super) fn progress(&self) -> Progress {
@@ -601,20 +596,6 @@ impl<'a> Locked<'a> {
         //~ relaxed-begin:
         self.domain.completed.store(sequence.to_bits(), Release);
         //~ }
-    }
-
-    /// Records the beginning of a grace period, once: an earlier driver may have done so. Reads the
-    /// clock only if `timed`. Returns whether this call recorded it.
-    pub(crate) fn begin(&mut self, timed: bool) -> bool {
-        let (sequence, urgency) = (self.machine().sequence(), self.machine().urgency());
-        let number = Some(sequence.ended().wrapping_add(1));
-        if self.steps().begun == number || !sequence.in_progress() {
-            return false;
-        }
-        self.steps_mut().begun = number;
-        self.note_begin(urgency, timed);
-        trace::grace_period_began(self.domain.source(), sequence, urgency);
-        true
     }
 
     /// Tells the machine of an event, which it waits for.

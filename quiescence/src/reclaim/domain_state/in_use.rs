@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{DomainState, Handle, Named, WeakHandle};
 use crate::gp::slot::GpWords;
-use crate::os::forking::{AtFork, ForkMutex, Held};
+use crate::os::forking::{self, AtFork, ForkMutex, Held};
 use crate::os::sync::{Rank, const_unless_loom};
 use crate::reclaim::by_address::ByAddress;
 
@@ -34,7 +34,7 @@ pub(crate) fn known<N: Named + ?Sized>(name: &N) -> &DomainState {
 /// Adds a domain to the list, unless it is in it.
 #[cold]
 pub(crate) fn remember(handle: &Handle) {
-    (crate::HOOKS.first_use)();
+    forking::watch();
     let mut domains = DOMAINS.lock();
     if !handle.known.swap(true, Relaxed) {
         domains.insert(handle.downgrade());
