@@ -338,6 +338,14 @@ impl Slot {
         }
     }
 
+    /// Sets the mark [`OVERDUE`]. Owner only.
+    pub(crate) fn mark_overdue(&self) {
+        // Relaxed: only the owner sets the mark and clears it.
+        if self.attention.load(Relaxed) & OVERDUE == 0 {
+            self.attention.fetch_or(OVERDUE, Relaxed);
+        }
+    }
+
     /// Takes the mark [`OVERDUE`]; whether it was set. False for a QSBR reader, which keeps its
     /// mark and does the work at a quiescent state. Owner only.
     pub(crate) fn take_overdue(&self) -> bool {

@@ -26,7 +26,8 @@
 //! thread that calls them for another one's slot ends a section that is in progress. The sections
 //! of a sleepable domain are counted, and `srcu/driver.rs` has to wait for them before it calls
 //! [`Locked::end_counted`] [SR-3]; it has to call [`Locked::begin`] and [`Locked::show_begin`]
-//! before it reads the counts. Here these two only record and show what the machine says.
+//! before it reads the counts. Here these two only record and show what the machine says: the
+//! former is in [`super`].
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
