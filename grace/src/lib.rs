@@ -32,6 +32,7 @@ pub mod limit;
 pub mod machine;
 mod period;
 pub mod policy;
+mod refused;
 pub mod segments;
 pub mod sequence;
 pub mod srcu;
@@ -41,6 +42,7 @@ pub mod worker;
 
 pub use machine::{Action, Event, Machine, Refused, Start};
 pub use policy::{AnyPolicy, Begin, Hint, Policy, Urgency};
+pub use refused::NotGiven;
 pub use segments::Segments;
-pub use sequence::{Cookie, NotGiven, Sequence};
+pub use sequence::{Cookie, Sequence};
 pub use word::Number;

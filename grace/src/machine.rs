@@ -46,7 +46,8 @@
 
 use crate::period::{Period, Step};
 use crate::policy::{Begin, Hint, Looks, Policy, Urgency};
-use crate::sequence::{Cookie, NotGiven, Sequence};
+use crate::refused::NotGiven;
+use crate::sequence::{Cookie, Sequence};
 use crate::word::Number;
 
 /// What the driver has to do next.
@@ -97,22 +98,8 @@ pub enum Event {
     Abandoned,
 }
 
-/// An event that does not fit the step the machine is at. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Refused {
-    /// The event that was reported.
-    pub event: Event,
-    /// The action that the machine waits to see reported.
-    pub pending: Action,
-}
-
-impl core::fmt::Display for Refused {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "event {:?} does not answer the pending action {:?}", self.event, self.pending)
-    }
-}
-
-impl core::error::Error for Refused {}
+/// An event that does not fit the step the machine is at.
+pub type Refused = crate::refused::Refused<Event, Action>;
 
 /// Where the counters of a machine start, and how wide a number is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -81,22 +81,6 @@ impl Sequence {
     }
 }
 
-/// A cookie that this machine cannot have given: it stands for a grace period later than any that
-/// the machine has promised, or for none at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct NotGiven;
-
-impl core::fmt::Display for NotGiven {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(
-            "this domain has not given out such a cookie: it is ahead of every grace period that \
-             was ever requested here",
-        )
-    }
-}
-
-impl core::error::Error for NotGiven {}
-
 impl Cookie {
     /// A cookie for which [`Sequence::is_done`] is true at `sequence` and later: for a thread that
     /// has nothing to wait for.

@@ -150,7 +150,8 @@ pub use crate::domain::epoch;
 pub use crate::domain::tokio;
 pub use crate::{
     domain::arc_cell::ArcCell,
-    domain::domain::{Cookie, Domain},
+    domain::cookie::Cookie,
+    domain::domain::Domain,
     domain::global::{barrier, call, retire, synchronize},
     domain::guard::{Guard, read},
     domain::hazard,
@@ -159,7 +160,8 @@ pub use crate::{
     domain::rcu::{OwnedRcuRef, Rcu, RcuOption, RcuRef, Unlinked, Version},
     domain::reader::Reader,
     domain::srcu::{Srcu, SrcuGuard, SrcuOwnedGuard},
-    reclaim::retire::{AtLimit, Retire, WithSize},
+    reclaim::at_limit::AtLimit,
+    reclaim::retire::{Retire, WithSize},
     reclaim::weigh::Weigh,
 };
 /// Derives the trait [`Weigh`](trait@Weigh): a value owns the sum of what its fields own.
@@ -254,8 +256,11 @@ pub mod transformations {}
 /// occasion.
 struct Hooks {
     /// A domain, or something else that a `fork` must find, is used for the first time. Called
-    /// often, and under no lock.
+    /// once, under no lock.
     first_use: fn(),
+    /// A `fork` is about to begin, and must find no one-time initialisation in progress. Called
+    /// under no lock.
+    before_fork: fn(),
     /// A thread has released all of the library's locks, after a grace period or after a domain was
     /// used for the first time.
     unlocked: fn(),
@@ -264,19 +269,21 @@ struct Hooks {
     /// The outermost section of a slot has ended, and a mark says that there is work to do then.
     /// Called by the slot's owner.
     section_ended: fn(&gp::slot::Slot),
-    /// A thread that has used the library ends.
+    /// A thread that has used the library ends: what it leaves behind in a domain becomes an orphan
+    /// there.
     thread_ends: fn(),
     /// A domain that has been in use ends. Called under no lock.
     domain_ends: fn(&reclaim::domain_state::DomainState),
 }
 
 static HOOKS: Hooks = Hooks {
-    first_use: process::watch::watch,
+    first_use: process::exit::watch,
+    before_fork: gp::tuning::determine,
     unlocked: report::stats_server::attend,
     stalled: report::stall::reporter::send,
-    section_ended: reclaim::ends::section_ended,
-    thread_ends: reclaim::ends::thread_ends,
-    domain_ends: reclaim::ends::domain_ends,
+    section_ended: reclaim::at_limit::section_ended,
+    thread_ends: || reclaim::local::leave_thread(reclaim::defer::orphan),
+    domain_ends: reclaim::worker::domain_ends,
 };
 
 /// For the macro [`domain!`], and for tests of where user code runs.

@@ -1,5 +1,5 @@
-//! Where user code runs: each place has a name in `src/os/user_code.rs`, and a row in the table of
-//! what user code may do there. That includes a fork: the table is for Unix.
+//! Where user code runs: each place has a name in `src/os/user_code/site.rs`, and a row in the
+//! table of what user code may do there. That includes a fork: the table is for Unix.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -20,7 +20,7 @@ mod table;
 /// The names of the places.
 #[cfg(all(debug_assertions, unix))]
 fn sites() -> Vec<String> {
-    let text = include_str!("../src/os/user_code.rs");
+    let text = include_str!("../src/os/user_code/site.rs");
     let variants = text.split("pub enum Site {").nth(1).unwrap().split('}').next().unwrap();
     let names = variants.lines().map(str::trim).filter(|line| !line.starts_with("//"));
     names.filter_map(|name| Some(name.strip_suffix(',')?.to_owned())).collect()

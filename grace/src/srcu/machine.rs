@@ -20,7 +20,7 @@ use super::delay::{Delay, Situation, Wait};
 use super::sequence::{Cookie, Phase, Sequence};
 use super::{EXPEDITE_AFTER_IDLE_NS, other};
 use crate::policy::Urgency;
-use crate::sequence::NotGiven;
+use crate::refused::NotGiven;
 use crate::steps::{Intact, Steps};
 
 /// The steps that can be left out: each is a mutant.
@@ -98,22 +98,8 @@ pub enum Event {
     HandedOut,
 }
 
-/// An event that does not fit the step the machine is at. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Refused {
-    /// What was reported.
-    pub event: Event,
-    /// What the machine is waiting for a report of.
-    pub pending: Action,
-}
-
-impl core::fmt::Display for Refused {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "event {:?} does not answer the pending action {:?}", self.event, self.pending)
-    }
-}
-
-impl core::error::Error for Refused {}
+/// An event that does not fit the step the machine is at.
+pub type Refused = crate::refused::Refused<Event, Action>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {

@@ -21,8 +21,8 @@ use std::ffi::c_void;
 use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
 
+pub use crate::gp::links::{Readers, Surroundings, Words};
 pub use crate::gp::record::Record;
-pub use crate::gp::wake::{Readers, Surroundings, Words};
 pub use crate::reclaim::defer::Deferred;
 pub use crate::reclaim::stream::Function as DeferredFunction;
 
@@ -32,9 +32,9 @@ use crate::domain::guard::ThreadTag;
 use crate::domain::tag::DomainTag;
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
+use crate::gp::links::Links;
 use crate::gp::record::{add_own, remove_own};
 use crate::gp::slot::{ReaderKind, Slot};
-use crate::gp::wake::Links;
 use crate::os::sync::const_unless_loom;
 use crate::os::{fence, thread};
 use crate::reclaim::defer;

@@ -1,21 +1,20 @@
 //! Domains: sets of readers, and the grace periods that wait for these readers only.
 
-use std::fmt;
 use std::panic::Location;
-use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
 
 use crate::domain::guard::Global;
 use crate::domain::names::Private;
 use crate::domain::tag::DomainTag;
-use crate::event::statistics::Statistics;
-use crate::gp::grace_periods::{Attention, Me};
+use crate::gp::grace_periods::Me;
+#[cfg(doc)]
 use crate::gp::tuning::Tuning;
+use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{self, DomainState};
 use crate::reclaim::local;
-use crate::reclaim::retire::{AtLimit, Retire, WithSize};
+use crate::reclaim::retire::{Retire, WithSize};
 use crate::reclaim::weigh::Weigh;
 use crate::reclaim::worker;
 
@@ -48,25 +47,6 @@ use crate::reclaim::worker;
 #[repr(transparent)]
 pub struct Domain<K: DomainTag = Private> {
     tag: K,
-}
-
-/// Identifies a full grace period of one domain, so that you can ask later whether it has ended.
-///
-/// Returned by [`Domain::start_poll`], which requests the grace period, and by [`Domain::cookie`],
-/// which does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "a cookie is for poll() or wait()"]
-pub struct Cookie {
-    cookie: grace::Cookie,
-    domain: usize,
-}
-
-impl Cookie {
-    /// The cookie as a number, for interfaces that cannot pass a `Cookie`.
-    /// [`Domain::cookie_from_bits`] turns it back into one.
-    pub const fn to_bits(self) -> u64 {
-        self.cookie.to_bits()
-    }
 }
 
 impl Domain<Global> {
@@ -141,69 +121,6 @@ impl<K: DomainTag> Domain<K> {
     #[track_caller]
     pub fn synchronize_expedited(&self) {
         synchronize(&self.tag, Urgency::Expedited, Location::caller());
-    }
-
-    /// Requests a full grace period that begins now or later, without waiting for it.
-    ///
-    /// Pass the cookie to [`poll`](Self::poll) or [`wait`](Self::wait). This call does as much of
-    /// the work as it can without waiting for readers or, under
-    /// [`Engine::Tick`](crate::tuning::Engine::Tick), for the tick. That may be a whole grace
-    /// period, including its fence. The rest is done by the next thread that updates or waits, or
-    /// by `poll`; under engines other than [`Engine::Adaptive`](crate::tuning::Engine::Adaptive),
-    /// by the worker. In a child made by `fork` the worker starts with the first such call there,
-    /// even of `poll`. May be called inside a section.
-    pub fn start_poll(&self) -> Cookie {
-        let cookie = self.core().grace_periods.request(Urgency::Normal);
-        self.advance();
-        self.named(cookie)
-    }
-
-    /// Does what can be done without waiting. If the engine works at the tick, the worker does the
-    /// rest; or the caller, if the system gives the worker no thread.
-    pub(crate) fn advance(&self) {
-        let core = self.core();
-        core.grace_periods.advance(Me::this_thread());
-        // Relaxed: a stale `true` is corrected by the worker's own check under its lock, as for
-        // callbacks.
-        if !core.queues.announced.load(Relaxed)
-            && core.grace_periods.attention() != Attention::None
-            && !worker::announce(&self.tag.handle())
-        {
-            core.grace_periods.advance_at_tick(Me::this_thread());
-        }
-    }
-
-    /// Returns the cookie of a full grace period that begins now or later, without requesting one.
-    /// If no thread requests one, [`poll`](Self::poll) stays `false`; [`wait`](Self::wait) requests
-    /// it.
-    pub fn cookie(&self) -> Cookie {
-        self.named(self.core().grace_periods.snapshot())
-    }
-
-    /// Returns whether the grace period of `cookie` has ended. If it is in progress and no thread
-    /// drives it, this call takes one step of it; under an engine that works at the tick, it leaves
-    /// that to the worker. Never waits.
-    ///
-    /// # Panics
-    /// If the cookie belongs to another domain.
-    pub fn poll(&self, cookie: Cookie) -> bool {
-        let core = self.core();
-        let wanted = self.own(cookie);
-        if core.grace_periods.sequence().is_done(wanted) {
-            return true;
-        }
-        self.advance();
-        core.grace_periods.sequence().is_done(wanted)
-    }
-
-    /// Waits until the grace period of `cookie` has ended, and requests it if no thread has.
-    ///
-    /// # Panics
-    /// If the cookie belongs to another domain, or if its grace period has not ended and the
-    /// calling thread is in a section of this domain.
-    #[track_caller]
-    pub fn wait(&self, cookie: Cookie) {
-        wait(self.core(), self.own(cookie), "wait", Location::caller());
     }
 
     /// Calls `f` after a grace period, on the worker thread or on a thread in
@@ -346,83 +263,6 @@ impl<K: DomainTag> Domain<K> {
         );
         defer::barrier(core, || may_wait(core, "barrier", location));
     }
-
-    /// Returns the cookie of this domain whose [`Cookie::to_bits`] is `bits`.
-    ///
-    /// When it is handed out, a cookie is at most two grace periods ahead; later it falls behind.
-    /// So a number further ahead is no cookie of this domain, and is refused: a thread that waited
-    /// for its grace period would wait practically forever. A number from another domain that is
-    /// behind cannot be recognised: it counts as a grace period that ended long ago.
-    ///
-    /// Takes a lock for a moment, unless the grace period has ended.
-    ///
-    /// # Panics
-    /// If this domain cannot have handed it out; see
-    /// [`try_cookie_from_bits`](Self::try_cookie_from_bits).
-    ///
-    /// ```
-    /// let domain = quiescence::Domain::global();
-    /// let bits = domain.start_poll().to_bits();
-    /// domain.wait(domain.cookie_from_bits(bits));
-    /// ```
-    #[track_caller]
-    pub fn cookie_from_bits(&self, bits: u64) -> Cookie {
-        match self.try_cookie_from_bits(bits) {
-            Some(cookie) => cookie,
-            None => panic!("quiescence: {bits:#x}: {}", grace::NotGiven),
-        }
-    }
-
-    /// Like [`cookie_from_bits`](Self::cookie_from_bits); returns `None` for a number that this
-    /// domain cannot have handed out.
-    ///
-    /// ```
-    /// let domain = quiescence::Domain::new();
-    /// assert!(domain.try_cookie_from_bits(1 << 40).is_none());
-    /// ```
-    pub fn try_cookie_from_bits(&self, bits: u64) -> Option<Cookie> {
-        let cookie = grace::Cookie::from_bits(bits);
-        self.core().grace_periods.has_given(cookie).then(|| self.named(cookie))
-    }
-
-    /// The current deferral limits of this domain.
-    pub fn tuning(&self) -> Tuning {
-        self.core().grace_periods.tuning.get()
-    }
-
-    /// Sets the deferral limits of this domain from now on. If more is already queued than a new
-    /// limit allows, nothing is lost: the next thread that retires waits. Room that threads have
-    /// already reserved counts against a new limit until they defer again.
-    pub fn tune(&self, tuning: Tuning) {
-        self.core().grace_periods.tuning.set(tuning);
-        worker::retune(&self.tag.handle());
-    }
-
-    /// Counts of what has happened in this domain.
-    pub fn statistics(&self) -> Statistics {
-        Statistics::of(self.core())
-    }
-
-    fn named(&self, cookie: grace::Cookie) -> Cookie {
-        Cookie { cookie, domain: self.core().grace_periods.observers.identity() }
-    }
-
-    pub(crate) fn own(&self, cookie: Cookie) -> grace::Cookie {
-        assert!(
-            cookie.domain == self.core().grace_periods.observers.identity(),
-            "quiescence: this cookie is another domain's"
-        );
-        cookie.cookie
-    }
-}
-
-impl<K: DomainTag> fmt::Debug for Domain<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Domain")
-            .field("sequence", &self.core().grace_periods.sequence())
-            .field("readers", &self.core().grace_periods.readers())
-            .finish_non_exhaustive()
-    }
 }
 
 /// [`Domain::synchronize`], with the place of the call.
@@ -434,20 +274,6 @@ pub(crate) fn synchronize<K: DomainTag>(
     let core = domain_state::known(tag);
     // Again if a waker has begun a section on this thread meanwhile: `may_wait` panics then.
     while !core.grace_periods.synchronize(urgency, may_wait(core, "synchronize", location)) {}
-}
-
-/// Waits until the grace period of `cookie` has ended; the user has called `what`.
-pub(crate) fn wait(
-    core: &DomainState,
-    cookie: grace::Cookie,
-    what: &str,
-    location: &'static Location<'static>,
-) {
-    while !core.grace_periods.sequence().is_done(cookie) {
-        // Not done if a waker has begun a section on this thread meanwhile: `may_wait` panics now.
-        let me = may_wait(core, what, location);
-        let _: bool = core.grace_periods.wait(cookie, Urgency::Normal, me);
-    }
 }
 
 /// The calling thread, which is about to wait for a grace period, or for an update.

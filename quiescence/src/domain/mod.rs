@@ -2,9 +2,10 @@
 //!
 //! - [`tag`]: the types that stand for a domain. [`names`]: those of domains made at run time, and
 //!   of declared ones.
-//! - [`domain`]: [`Domain`](crate::Domain), and cookies. [`builder`]: settings of a domain made at
-//!   run time. [`global`]: free functions for the global domain. [`sections`]: checks of callers'
-//!   sections. [`impls`]: implementations that several types share.
+//! - [`domain`]: [`Domain`](crate::Domain). [`cookie`]: its grace periods, asked for before they
+//!   are waited for. [`builder`]: settings of a domain made at run time. [`global`]: free functions
+//!   for the global domain. [`sections`]: checks of callers' sections. [`impls`]: implementations
+//!   that several types share.
 //! - [`guard`]: sections of threads, and the global domain. [`reader`], [`qsbr`]: handles of
 //!   readers.
 //! - [`srcu`]: sleepable domains.
@@ -21,6 +22,7 @@
 pub(crate) mod arc_cell;
 pub(crate) mod exact_cell;
 pub(crate) mod builder;
+pub(crate) mod cookie;
 // It is the room's first file, and a look for `Domain` begins with its name.
 #[expect(clippy::module_inception)]
 pub(crate) mod domain;

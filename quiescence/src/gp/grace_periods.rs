@@ -10,9 +10,9 @@
 //! the next driver continues from there. A driver that gets no CPU is superseded by a waiter
 //! ([`handover`]).
 //!
-//! That a grace period does not end early is for [`steps`] to keep. Here it is decided which cookie
-//! a request gets, and that a wait is over: an error in that would free too early, too. The order
-//! of locks is in `os/lock_rank.rs`.
+//! That a grace period does not end early is for [`steps`] to keep; which cookie a request gets,
+//! and whether a wait is over, for [`requests`]. An error here leaves a thread asleep, or has it
+//! wait again. The order of locks is in `os/lock_rank.rs`.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -25,14 +25,15 @@ use self::sleepers::Sleepers;
 
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
+use crate::gp::links::{Links, Readers};
 use crate::gp::stall::{Live, Unfinished, Watch};
 use crate::gp::tuning::{AtomicTuning, Kind};
-use crate::gp::wake::{Links, Readers};
 use crate::os::{clock, lock_rank};
 
 mod driver;
 pub(crate) mod handover;
 mod liburcu;
+mod requests;
 pub(crate) mod sleepers;
 mod steps;
 mod watch;
@@ -49,6 +50,8 @@ impl std::fmt::Debug for GracePeriods {
 /// What drivers and waiters know of each other, under the machine's lock.
 #[derive(Debug)]
 pub(crate) struct State {
+    /// The number of the latest grace period that has begun.
+    begun: Option<u64>,
     /// What is known of the grace period in progress.
     pub(crate) current: Current,
     /// What has been reported of it.
@@ -69,6 +72,7 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) const NEW: Self = Self {
+        begun: None,
         current: Current::NONE,
         watch: Watch::NEW,
         pauses: 0,
@@ -78,13 +82,6 @@ impl State {
         sleepers: 0,
         sleepers_to_tell: Sleepers::NONE,
     };
-
-    /// A grace period begins.
-    fn note_begin(&mut self, urgency: Urgency, timed: bool) {
-        self.watch = Watch::NEW;
-        self.pauses = 0;
-        self.current = Current::beginning(urgency, timed);
-    }
 }
 
 /// Readers that are counted, and not registered: those of a sleepable domain.
@@ -131,12 +128,20 @@ pub(crate) enum Until {
 }
 
 impl Locked<'_> {
-    /// Asks for a full grace period from now on; a thread must drive it.
-    pub(crate) fn request(&mut self, urgency: Urgency) -> Cookie {
-        let cookie = self.machine().snapshot();
-        assert!(self.require(cookie, urgency).is_ok(), "a snapshot of now is the machine's");
-        //~ served-by-the-present
-        cookie
+    /// Records the beginning of a grace period, once: an earlier driver may have done so. Reads the
+    /// clock only if `timed`. Returns whether this call recorded it.
+    pub(crate) fn begin(&mut self, timed: bool) -> bool {
+        let (sequence, urgency) = (self.machine().sequence(), self.machine().urgency());
+        let number = Some(sequence.ended().wrapping_add(1));
+        if self.begun == number || !sequence.in_progress() {
+            return false;
+        }
+        self.begun = number;
+        self.watch = Watch::NEW;
+        self.pauses = 0;
+        self.current = Current::beginning(urgency, timed);
+        trace::grace_period_began(self.domain().source(), sequence, urgency);
+        true
     }
 
     /// Asks for the grace period that `cookie` stands for; a thread must drive it.
@@ -148,7 +153,7 @@ impl Locked<'_> {
             self.put_off_until_ns = 0;
             if self.driven {
                 self.conduct.away.least_ns = 0; // ends its nap
-                self.notify();
+                self.domain().turn.notify_all();
             }
         }
         Ok(())
@@ -170,12 +175,6 @@ impl GracePeriods {
         self.when_wanted = Attention::None;
     }
 
-    /// Makes this a domain of hazard pointers.
-    pub(crate) const fn make_hazard(&mut self, scan: fn() -> Vec<usize>) {
-        self.hazards = Some(scan);
-        self.tuning = AtomicTuning::new(Kind::Hazard);
-    }
-
     /// This domain as the source of events.
     pub(crate) fn source(&self) -> trace::Source<'_> {
         self.observers.source()
@@ -187,12 +186,6 @@ impl GracePeriods {
     }
 
     // ---- what is told of it -------------------------------------------------------------------
-
-    /// How many threads wait for grace periods now, the driver included.
-    pub(crate) fn waiters(&self) -> usize {
-        let state = self.lock();
-        state.sleepers + usize::from(state.driven)
-    }
 
     /// The number that readers record now.
     pub(crate) fn announced(&self) -> Number {
@@ -218,85 +211,13 @@ impl GracePeriods {
         }
     }
 
-    // ---- requests -----------------------------------------------------------------------------
-
-    /// Asks for a full grace period from now on; a thread must drive it.
-    pub(crate) fn request(&self, urgency: Urgency) -> Cookie {
-        self.lock().request(urgency)
-    }
-
-    /// As [`request`](Self::request), but `None` if another thread holds the lock: the worker does
-    /// not wait.
-    pub(crate) fn request_unless_busy(&self, urgency: Urgency) -> Option<Cookie> {
-        Some(self.try_lock()?.request(urgency))
-    }
-
     /// Whether this domain can have given `cookie`; `grace::Sequence::has_given` argues why such a
     /// cookie is not far ahead. Takes the machine's lock for a moment, unless the cookie is done.
     pub(crate) fn has_given(&self, cookie: Cookie) -> bool {
         self.sequence().is_done(cookie) || self.lock().machine().sequence().has_given(cookie)
     }
 
-    /// The cookie of a full grace period from now on, without asking for it.
-    pub(crate) fn snapshot(&self) -> Cookie {
-        self.lock().machine().snapshot() // [GP-9]
-    }
-
     // ---- waiting ------------------------------------------------------------------------------
-
-    /// Waits for a full grace period. The caller is in no section of this domain. Returns whether
-    /// it has ended, as [`wait`](Self::wait).
-    #[must_use]
-    pub(crate) fn synchronize(&self, urgency: Urgency, me: Me) -> bool {
-        let mut state = self.lock();
-        let cookie = state.request(urgency);
-        let is_over = self.drive_until(&mut state, cookie, me, Patience::NEW);
-        drop(state);
-        self.unlocked_again();
-        is_over
-    }
-
-    /// Waits until `cookie` is done, driving the machine if no thread does. Returns false if it is
-    /// not: a waker has begun a section on this thread meanwhile, which the grace period might wait
-    /// for.
-    ///
-    /// # Panics
-    /// If the cookie is not this domain's: it might never be done.
-    #[must_use]
-    pub(crate) fn wait(&self, cookie: Cookie, urgency: Urgency, me: Me) -> bool {
-        let mut state = self.lock();
-        if let Err(not_given) = state.require(cookie, urgency) {
-            drop(state);
-            panic!("quiescence: {not_given}");
-        }
-        let is_over = self.drive_until(&mut state, cookie, me, Patience::NEW);
-        drop(state);
-        self.unlocked_again();
-        is_over
-    }
-
-    /// A grace period that has nothing to wait for: the only readers are `own` ones of the caller,
-    /// and no other thread wants a grace period. The readers' words are not loaded, so a QSBR
-    /// reader need not go offline. Returns false if that is not so, or not certain: then nothing
-    /// has been waited for.
-    ///
-    /// # Safety
-    /// `own` readers are the calling thread's, and it holds no reference by any of them.
-    pub(crate) unsafe fn synchronize_alone(&self, own: usize) -> bool {
-        // Relaxed: a hint, which may save the lock; the registry is asked below.
-        if !self.alone.load(Relaxed) {
-            return false;
-        }
-        let Some(mut state) = self.try_lock() else { return false };
-        // SAFETY: by the contract.
-        let is_over = unsafe { state.end_if_alone(own) };
-        self.tell_those_due(&mut state);
-        drop(state);
-        if is_over {
-            self.unlocked_again();
-        }
-        is_over
-    }
 
     /// What must be done without any of the library's locks.
     pub(crate) fn unlocked_again(&self) {
@@ -311,33 +232,27 @@ impl GracePeriods {
     pub(crate) fn synchronize_impatiently(&self, me: Me, take_overs: u32) {
         let mut state = self.lock();
         let cookie = state.request(Urgency::Normal);
-        self.drive_until(&mut state, cookie, me, Patience::none(take_overs));
-        drop(state);
-        self.unlocked_again();
+        self.drive_until(state, cookie, me, Patience::none(take_overs));
     }
 
-    /// As [`wait`](Self::wait).
-    fn drive_until(
-        &self,
-        state: &mut Locked<'_>,
-        cookie: Cookie,
-        me: Me,
-        mut patience: Patience,
-    ) -> bool {
+    /// Drives the machine, or waits for the thread that does, until `cookie` is done; or until a
+    /// waker has begun a section on this thread.
+    fn drive_until(&self, mut state: Locked<'_>, cookie: Cookie, me: Me, mut patience: Patience) {
         let until = Until::Done(cookie);
         let mut begins_section = false;
         while !begins_section && !state.machine().sequence().is_done(cookie) {
             let driver = if state.driven {
                 //~ no-sharing
-                self.await_turn(state, &mut patience, (until, me), None)
+                self.await_turn(&mut state, &mut patience, (until, me), None)
             } else {
                 Some(state.begin_term(until, me))
             };
             if let Some(driver) = driver {
-                begins_section = self.drive(state, driver) && me.reads_in(self);
+                begins_section = self.drive(&mut state, driver) && me.reads_in(self);
             }
         }
-        state.machine().sequence().is_done(cookie)
+        drop(state);
+        self.unlocked_again();
     }
 
     /// Takes those steps of the grace period in progress or wanted that need no waiting.
@@ -420,6 +335,7 @@ impl GracePeriods {
 
     /// In a child process: no thread drives, and none sleeps.
     fn forget_others(&self, state: &mut State) {
+        state.begun = None;
         state.driven = false;
         state.conduct.superseded = 0;
         state.sleepers = 0;

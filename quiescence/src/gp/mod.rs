@@ -6,7 +6,8 @@
 //!   the number of a grace period on.
 //! - [`registry`]: the readers of a domain, and the scan of their words.
 //! - `thread`: the slots that a thread finds at once.
-//! - `record`: slots in memory of programs that were compiled against liburcu.
+//! - `record`: slots in memory of programs that were compiled against liburcu. [`links`]: what a
+//!   domain of such readers has.
 //! - [`grace_periods`]: what a domain has for its grace periods, and the driver of its machine.
 //! - [`by_number`]: a table of what was given a number.
 //! - [`observers`]: the name and the counters of a domain.
@@ -19,6 +20,7 @@
 pub(crate) mod by_number;
 pub(crate) mod engine;
 pub(crate) mod grace_periods;
+pub(crate) mod links;
 pub(crate) mod observers;
 pub(crate) mod qsbr;
 pub(crate) mod record;

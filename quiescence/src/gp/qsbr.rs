@@ -146,14 +146,6 @@ impl Slot {
     pub(crate) fn offline(&self) {
         self.leave_to(QUIESCENT);
     }
-
-    /// Sets the mark [`OVERDUE`]. Owner only.
-    pub(crate) fn mark_overdue(&self) {
-        // Relaxed: only the owner sets the mark and clears it.
-        if self.attention.load(Relaxed) & OVERDUE == 0 {
-            self.attention.fetch_or(OVERDUE, Relaxed);
-        }
-    }
 }
 
 /// Readers in a chain: a grace period takes up to this many quiescent states, one after the other,

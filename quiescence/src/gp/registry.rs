@@ -21,6 +21,7 @@ use crate::gp::qsbr::Relay;
 use crate::gp::record::Record;
 use crate::gp::slot::{GpWords, ReaderKind, Slot, SlotRef};
 use crate::os::fence;
+use crate::os::stack::Alternate;
 use crate::os::sync::{self, AtomicU64, Mutex, MutexGuard};
 use grace::Number;
 use grace::word::QUIESCENT;
@@ -75,13 +76,38 @@ impl Registry {
         }
     }
 
-    /// Registers a reader. The caller executes a fence after it has released the lock [GP-5].
-    pub(crate) fn register(
-        &mut self,
+    /// Registers a reader of the calling thread: in `slot`, or else in a slot of the registry's
+    /// own, which lives as long as the registry.
+    ///
+    /// # Safety
+    /// `core` is of the domain of `this`. `slot`, if given, is unused, and valid until it is
+    /// unregistered.
+    pub(super) unsafe fn register(
+        this: &Mutex<Self>,
+        slot: Option<*const Slot>,
         core: *const GpWords,
         owner: usize,
         reader_kind: ReaderKind,
     ) -> *const Slot {
+        fence::chosen(); // before the first reader, never after
+        let alternate = Alternate::of_this_thread(); // a system call: before the lock
+        let mut registry = match slot {
+            None => sync::lock(this),
+            Some(_) => Self::lock_with_room(this, 0),
+        };
+        let slot = SlotRef(slot.unwrap_or_else(|| registry.free_slot()));
+        // SAFETY: it leads into `chunks`, which only ever grows; or by the contract.
+        unsafe { registry.register_at(slot.0, core, owner, reader_kind) };
+        slot.alternate.set(alternate);
+        drop(registry);
+        // A full fence besides the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
+        // what was published before them.
+        fence::full();
+        slot.0
+    }
+
+    /// A slot of the chunks that no reader has.
+    fn free_slot(&mut self) -> *const Slot {
         if self.free.is_empty() {
             let chunk: Box<[Slot]> = (0..CHUNK).map(|_| Slot::new(QUIESCENT)).collect();
             let chunk = NonNull::from(Box::leak(chunk));
@@ -90,33 +116,23 @@ impl Registry {
             let slots = unsafe { chunk.as_ref() };
             self.free.extend(slots.iter().rev().map(|slot| SlotRef(slot)));
         }
-        let slot = self.free.pop().expect("a chunk was added above").0;
-        // SAFETY: it leads into `chunks`, which only ever grows.
-        unsafe { self.register_at(slot, core, owner, reader_kind) };
-        slot
+        self.free.pop().expect("a chunk was added above").0
     }
 
-    /// Gets memory for `readers` readers in all to register and be waited for.
-    pub(super) fn make_room(registry: &Mutex<Self>, readers: usize) {
-        if sync::lock(registry).has_room_for(readers) {
-            return;
-        }
-        let mut room = [(); 2].map(|()| Vec::with_capacity(readers));
-        sync::lock(registry).take_room(&mut room);
-        // The smaller memory is given back here, where nothing is locked.
-    }
-
-    /// The registry, locked, with room for one more reader. Memory for it is got while nothing is
-    /// locked.
-    pub(super) fn lock_with_room(this: &Mutex<Self>) -> MutexGuard<'_, Self> {
+    /// The registry, locked, with room for `readers` readers in all, or for one more than there
+    /// are. Memory for them is got while nothing is locked.
+    pub(super) fn lock_with_room(this: &Mutex<Self>, readers: usize) -> MutexGuard<'_, Self> {
         loop {
             let registry = sync::lock(this);
-            let readers = registry.len() + 1;
-            if registry.has_room_for(readers) {
+            let needed = readers.max(registry.len() + 1);
+            if registry.has_room_for(needed) {
                 return registry;
             }
             drop(registry);
-            Self::make_room(this, 2 * readers + ROOM);
+            let wanted = if needed == readers { readers } else { 2 * needed + ROOM };
+            let mut room = [(); 2].map(|()| Vec::with_capacity(wanted));
+            sync::lock(this).take_room(&mut room);
+            // The smaller memory is given back here, where nothing is locked.
         }
     }
 
@@ -137,12 +153,11 @@ impl Registry {
         }
     }
 
-    /// As [`register`](Self::register), with a slot in the program's memory. Allocates nothing if
-    /// there is [room](Self::has_room_for).
+    /// Registers a reader in this slot. Allocates nothing if there is [room](Self::has_room_for).
     ///
     /// # Safety
-    /// `slot` is unused, and valid until it is unregistered.
-    pub(crate) unsafe fn register_at(
+    /// `slot` is unused, and valid until it is unregistered. `core` is of the registry's domain.
+    unsafe fn register_at(
         &mut self,
         slot: *const Slot,
         core: *const GpWords,
@@ -156,8 +171,8 @@ impl Registry {
         );
         let slot = SlotRef(slot);
         let relays = reader_kind == ReaderKind::Qsbr && self.relay.is_some();
-        // SAFETY: the slot is free: new, or given back, or the caller of `register_at` says so. The
-        // registry, which is locked, is the domain's.
+        // SAFETY: by the contract: the slot is free, and the registry, which is locked, is the
+        // domain's.
         unsafe { slot.adopt(core, self.readers.len(), owner, reader_kind, relays) };
         if relays && let Some(relay) = &mut self.relay {
             relay.add();
@@ -227,7 +242,7 @@ impl Registry {
 
     /// The slots of the chunks, registered or not.
     fn slots(&self) -> impl Iterator<Item = &Slot> {
-        // SAFETY: leaked by `register`, and freed by `drop` only.
+        // SAFETY: leaked by `free_slot`, and freed by `drop` only.
         self.chunks.iter().flat_map(|chunk| unsafe { chunk.as_ref() })
     }
 
@@ -252,7 +267,7 @@ impl Registry {
             self.pass = Some(number);
         }
         let resting = self.relay.as_mut().map_or(0, |relay| relay.scan(number, gp));
-        self.holdouts.len() + resting
+        self.holdouts.len().saturating_add(resting)
     }
 
     /// The readers that the last scan found inside a section.
@@ -332,7 +347,7 @@ fn reads(own: &Slot) -> bool {
 impl Drop for Registry {
     fn drop(&mut self) {
         for chunk in self.chunks.drain(..) {
-            // SAFETY: leaked by `register`, and the domain ends: no thread holds a pointer into it.
+            // SAFETY: leaked by `free_slot`; the domain ends, so no thread has a pointer into it.
             drop(unsafe { Box::from_raw(chunk.as_ptr()) });
         }
     }
@@ -353,7 +368,7 @@ mod tests {
     fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
         let mut core =
             crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
-        core.make_liburcu(crate::gp::wake::Readers::Silent);
+        core.make_liburcu(crate::gp::links::Readers::Silent);
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
         let mut registry = Registry::new(None);
         assert!(!registry.has_room_for(1));
@@ -361,7 +376,7 @@ mod tests {
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
         for slot in &slots {
             assert!(registry.has_room_for(registry.len() + 1));
-            let reader_kind = ReaderKind::Liburcu(crate::gp::wake::Readers::Silent);
+            let reader_kind = ReaderKind::Liburcu(crate::gp::links::Readers::Silent);
             // SAFETY: each slot once; it outlives the registry.
             unsafe { registry.register_at(slot, (&raw const core).cast(), 1, reader_kind) };
             slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);

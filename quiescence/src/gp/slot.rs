@@ -25,7 +25,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use grace::word::{self, COUNT, QUIESCENT};
 
-use crate::gp::wake::{Line, Links, Readers, Wake, Words};
+use crate::gp::links::{Links, Readers, Words};
+use crate::gp::wake::{Line, Wake};
 use crate::os::fence::{self, Fences};
 use crate::os::stack::Alternate;
 use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Cell, const_unless_loom};
@@ -334,6 +335,14 @@ impl Slot {
         // Relaxed: only the owner sets these marks.
         if self.attention.load(Relaxed) & (OVERDUE | LEAVING) != 0 {
             (crate::HOOKS.section_ended)(self);
+        }
+    }
+
+    /// Sets the mark [`OVERDUE`]. Owner only.
+    pub(crate) fn mark_overdue(&self) {
+        // Relaxed: only the owner sets the mark and clears it.
+        if self.attention.load(Relaxed) & OVERDUE == 0 {
+            self.attention.fetch_or(OVERDUE, Relaxed);
         }
     }
 

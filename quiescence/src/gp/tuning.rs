@@ -278,9 +278,9 @@ fn defaults() -> &'static [Values; 3] {
     })
 }
 
-/// The default of `bytes_max`; determined once.
-pub(crate) fn default_bytes() -> u64 {
-    defaults()[Kind::Threads as usize][Limit::BytesMax as usize]
+/// Determines the defaults: a fork must not find that in progress.
+pub(crate) fn determine() {
+    defaults();
 }
 
 #[cfg(test)]

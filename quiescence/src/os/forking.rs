@@ -13,19 +13,23 @@
 //! now waits. The thread may hold any other lock meanwhile: the list's lock ranks above all others,
 //! and the forking thread, which holds it, waits for none of them.
 //!
-//! In the child all locks are released first. Then each room is repaired under its own lock
-//! ([`repair`]), in the order of descending ranks, so that a repair may use rooms of higher ranks.
-//! The child has no other thread that could interfere, and no user code runs before the last
-//! repair.
+//! So no other thread is in the middle of a change when the memory is copied. In the child all
+//! locks are released first. Then each room is repaired under its own lock ([`repair`]), in the
+//! order of descending ranks, so that a repair may use rooms of higher ranks: readers of the
+//! missing threads are unregistered, a grace period that one of them drove begins again at its
+//! fence, and their queues are orphans. The child has no other thread that could interfere, and no
+//! user code runs before the last repair.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Arc, Once};
 
 use super::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
+use super::{fence, percpu, thread};
 
 /// What is done at a fork, and at the end of the process, with what a [`ForkMutex`] guards.
 pub(crate) trait AtFork: Send {
@@ -112,27 +116,15 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Has a lock taken in its turn: its rank is higher than that of the lock that the caller has.
-    #[inline(never)]
-    pub(crate) fn add(&mut self, rank: Rank, lock: &'static Mutex<dyn AtFork>) {
-        self.wanted[rank as usize].push(lock);
-    }
-
     /// Has `add` add the locks of `owner`, which is kept until all are released.
-    ///
-    /// # Safety
-    /// `add` puts the reference nowhere but into [`add`](Self::add).
-    pub(crate) unsafe fn keep<T: Send + 'static>(
+    pub(crate) fn keep<T: Send + 'static>(
         &mut self,
         owner: T,
-        add: impl FnOnce(&'static T, &mut Self),
+        add: impl for<'o> FnOnce(&'o T, &mut Wanted<'_, 'o>),
     ) {
         let owner = Arc::new(owner);
-        // SAFETY: in an `Arc` that is dropped when all locks have been released; by the contract it
-        // is not used later.
-        let lent = unsafe { &*Arc::as_ptr(&owner) };
-        self.owners.push(owner);
-        add(lent, self);
+        self.owners.push(Arc::clone(&owner) as _);
+        add(&owner, &mut Wanted(self, PhantomData));
     }
 
     fn unlock(&mut self) {
@@ -142,24 +134,70 @@ impl Held {
     }
 }
 
+/// Locks of an owner that is kept.
+pub(crate) struct Wanted<'h, 'o>(&'h mut Held, PhantomData<Cell<&'o ()>>);
+
+impl<'o> Wanted<'_, 'o> {
+    /// Has a lock taken in its turn: its rank is higher than that of the lock that the caller has.
+    #[inline(never)]
+    pub(crate) fn add(&mut self, rank: Rank, lock: &'o Mutex<dyn AtFork>) {
+        // SAFETY: it lives as long as its owner, which is dropped when all have been released.
+        self.0.wanted[rank as usize].push(unsafe { &*ptr::from_ref(lock) });
+    }
+}
+
 thread_local! {
     /// What this thread holds between [`hold`] and [`release`]. It has no destructor, so that a
     /// thread can fork until its very end.
     static HELD: RefCell<Option<ManuallyDrop<Box<Held>>>> = const { RefCell::new(None) };
 }
 
-/// Has the system call these functions at every fork: before it, and after it in the parent and in
-/// the child. Returns whether it had the memory to remember them.
-pub(crate) fn install([prepare, parent, child]: [extern "C" fn(); 3]) -> bool {
-    #[cfg(all(unix, not(miri)))]
-    // SAFETY: three functions of the right type that live for ever.
-    return unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) } == 0;
-    #[cfg(any(not(unix), miri))]
-    return [prepare, parent, child].len() == 3; // no fork here
+/// Complete once the system calls the functions below.
+static WATCHED: Once = Once::new();
+
+/// Has forks attended to from now on. Called when something that a fork must find is used for the
+/// first time; often, and under no lock.
+pub(crate) fn watch() {
+    WATCHED.call_once(|| {
+        // No fork where the other is not.
+        #[cfg(any(not(unix), miri))]
+        let failed = i32::from([prepare, parent, child].is_empty());
+        #[cfg(all(unix, not(miri)))]
+        // SAFETY: three functions of the right type that live for ever.
+        let failed = unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+        assert_eq!(failed, 0, "quiescence: pthread_atfork failed");
+        (crate::HOOKS.first_use)();
+    });
 }
 
-/// Before a fork: takes all locks.
-pub(crate) fn hold() {
+/// Before a fork, in the forking thread.
+extern "C" fn prepare() {
+    // A one-time initialisation must not be in progress when the memory is copied: in the child no
+    // thread would finish it.
+    WATCHED.call_once(|| ());
+    (crate::HOOKS.before_fork)();
+    #[cfg(not(target_os = "linux"))] // elsewhere time begins at the first call
+    super::clock::monotonic_ns();
+    hold();
+}
+
+/// After it, in the parent.
+extern "C" fn parent() {
+    drop(release());
+}
+
+/// After it, in the child.
+extern "C" fn child() {
+    let Some(kept) = release() else { return };
+    fence::register_after_fork();
+    percpu::register_after_fork();
+    thread::after_fork();
+    repair();
+    drop(kept);
+}
+
+/// Takes all locks.
+fn hold() {
     let mut owners = Vec::new();
     loop {
         let mut wanted = Vec::new();
@@ -184,9 +222,8 @@ pub(crate) fn hold() {
     }
 }
 
-/// After a fork, in the parent or in the child: releases all locks. Returns their owners; `None` if
-/// this thread has taken none.
-pub(crate) fn release() -> Option<Box<Held>> {
+/// Releases all locks. Returns their owners; `None` if this thread has taken none.
+fn release() -> Option<Box<Held>> {
     let mut held = ManuallyDrop::into_inner(HELD.take()?);
     held.unlock();
     Some(held)
@@ -202,7 +239,7 @@ pub(crate) fn is_here() -> bool {
 static IN_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// In the child, after the release.
-pub(crate) fn repair() {
+fn repair() {
     // Relaxed, all of it: there is no other thread.
     IN_CHILD.store(true, Relaxed);
     listed().iter().rev().flatten().for_each(|lock| sync::lock(lock).in_child());

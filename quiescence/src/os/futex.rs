@@ -69,21 +69,17 @@ fn wake(_word: &AtomicU32, _is_private: bool) {
 pub(super) mod twin {
     use super::{AtomicU32, Duration};
     use crate::os::forking::ForkMutex;
-    use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
+    use crate::os::sync::{self, Condvar, Rank, const_unless_loom};
     use std::sync::atomic::Ordering::Relaxed;
 
     const_unless_loom! {
-        pub(super) static LOCK: ForkMutex<()> = ForkMutex::new(Rank::Futex, ());
+        /// Last of all: a thread that holds another lock may wake a sleeper.
+        pub(crate) static LOCK: ForkMutex<()> = ForkMutex::new(Rank::Futex, ());
         static CHANGED: Condvar = Condvar::new();
     }
 
-    /// Last of all: a thread that holds another lock may wake a sleeper.
-    pub(in crate::os) fn lock() -> MutexGuard<'static, ()> {
-        LOCK.lock()
-    }
-
     pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
-        let guard = lock();
+        let guard = LOCK.lock();
         // Relaxed: the waker takes the lock after it changed the word, so either this load sees the
         // change or the sleeper is on the condition variable before the waker notifies.
         word.load(Relaxed) == value && sync::wait_at_most(&CHANGED, guard, most).1
@@ -94,7 +90,7 @@ pub(super) mod twin {
     pub(super) const POLL: Duration = Duration::from_millis(10);
 
     pub(super) fn wake() {
-        drop(lock());
+        drop(LOCK.lock());
         CHANGED.notify_all();
     }
 }
@@ -155,7 +151,7 @@ mod tests {
         let (is_held, is_forked) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             scope.spawn(|| {
-                let held = super::twin::lock();
+                let held = super::twin::LOCK.lock();
                 is_held.store(true, SeqCst);
                 // The fork waits for this thread. A fork that did not would end long before.
                 let began = Instant::now();

@@ -10,6 +10,7 @@
 pub(crate) mod calls;
 pub(crate) mod clock;
 pub(crate) mod environment;
+pub(crate) mod exit;
 pub(crate) mod fence;
 #[cfg(target_os = "linux")]
 pub(crate) mod files;

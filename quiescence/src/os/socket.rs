@@ -219,7 +219,7 @@ fn remove_at_exit(path: CString) {
     let is_known = sync::lock(&MADE).replace((process::id(), path)).is_some();
     if !is_known {
         // If there is no memory to remember it, the file stays, and is swept later.
-        super::thread::at_exit(remove_made);
+        super::exit::at_exit(remove_made);
     }
 }
 

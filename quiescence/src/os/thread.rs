@@ -1,22 +1,17 @@
 //! The calling thread: its token in the library and its id in the system, which each thread asks
-//! for once; what notices its end, and the orderly end of the process: `main` returns, or a thread
-//! calls `exit`.
-//!
-//! The C library calls [`at_exit`]'s functions on the thread that ends the process, after the
-//! destructors of its thread-locals; the other threads are still running. `_exit`, `abort` and
-//! signals end a process without these calls.
+//! for once; and what notices its end.
 
 use std::cell::Cell;
-use std::thread::JoinHandle;
 
-use super::signals;
+use super::{exit, signals};
 
 thread_local! {
     static TOKEN: u8 = const { 0 };
     /// The id; 0 until it is asked for. Without a destructor, so that it can be used until the very
     /// end.
     static ID: Cell<u32> = const { Cell::new(0) };
-    static IS_OURS: Cell<bool> = const { Cell::new(false) };
+    /// Whether the thread is one of the library's.
+    pub(crate) static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A number that no other live thread has. It stays the same in a child process.
@@ -27,8 +22,12 @@ pub(crate) fn token() -> usize {
 /// Starts a thread of the library, which takes no signal: handlers run on the program's threads.
 /// If the system gives none, returns its `errno`.
 pub(crate) fn start(name: &str, run: Box<dyn FnOnce() + Send>) -> Result<(), i32> {
+    let run = || {
+        IS_OURS.set(true);
+        run();
+    };
     let thread = std::thread::Builder::new().name(name.into());
-    let started = signals::without(|| thread.spawn(run)).map(outlive);
+    let started = signals::without(|| thread.spawn(run)).map(exit::outlive);
     started.map_err(|error| error.raw_os_error().unwrap_or(0))
 }
 
@@ -58,16 +57,6 @@ pub(crate) fn notice_end() -> bool {
     SENTINEL.try_with(|_| ()).is_ok()
 }
 
-/// Marks the calling thread as one of the library's.
-pub(crate) fn mark_as_ours() {
-    IS_OURS.set(true);
-}
-
-/// Whether the calling thread is one of the library's.
-pub(crate) fn is_ours() -> bool {
-    IS_OURS.get()
-}
-
 /// In a child process: stores the thread's new id.
 pub(crate) fn after_fork() {
     ID.set(system_id());
@@ -78,112 +67,4 @@ fn system_id() -> u32 {
     return super::calls::thread_id();
     #[cfg(not(target_os = "linux"))]
     0
-}
-
-/// Has `f` called at the orderly end of the process, once for each call of this. In a child made by
-/// `fork` it is called as well. Returns whether the system had the memory to remember it.
-pub(crate) fn at_exit(f: extern "C" fn()) -> bool {
-    #[cfg(miri)]
-    return imp::install(f);
-    // SAFETY: a function of the right type that lives as long as the code it is part of.
-    #[cfg(all(unix, not(miri)))]
-    return unsafe { libc::atexit(f) } == 0;
-    // Not supported: callbacks that wait when the process ends are not run.
-    #[cfg(not(any(unix, miri)))]
-    return [f].len() == 1;
-}
-
-/// Has the orderly end of the process wait for the end of a thread, if the system (Miri) requires
-/// it.
-fn outlive(thread: JoinHandle<()>) {
-    #[cfg(miri)]
-    return imp::outlive(thread);
-    #[cfg(not(miri))]
-    drop(thread);
-}
-
-/// Miri has no `atexit`. The destructor of a thread-local of the main thread takes its place: the
-/// first one made there, so the last one dropped. Miri rejects threads that outlive the main one:
-/// those of the library are joined, however long that takes. (The functions wait for 200 ms at
-/// most, by a clock that advances by as much in some ten thousand steps.)
-#[cfg(miri)]
-mod imp {
-    use std::thread::JoinHandle;
-
-    use crate::os::sync::{self, Mutex, Rank};
-
-    static AT_EXIT: Mutex<Vec<extern "C" fn()>> = Mutex::new(Rank::AtExit, Vec::new());
-    static THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Rank::AtExit, Vec::new());
-
-    fn take<T>(list: &Mutex<Vec<T>>) -> Vec<T> {
-        std::mem::take(&mut *sync::lock(list))
-    }
-
-    struct Exit;
-
-    impl Drop for Exit {
-        fn drop(&mut self) {
-            let functions = take(&AT_EXIT);
-            loop {
-                // These ask the threads to end, including one that was started meanwhile.
-                functions.iter().rev().for_each(|function| function());
-                let threads = take(&THREADS);
-                if threads.is_empty() {
-                    break;
-                }
-                // A thread that has panicked has printed a message.
-                threads.into_iter().for_each(|thread| drop(thread.join()));
-            }
-        }
-    }
-
-    thread_local! {
-        static EXIT: Exit = const { Exit };
-    }
-
-    extern "C" fn on_the_main_thread() {
-        EXIT.with(|_| ());
-    }
-
-    #[used]
-    // SAFETY: a function of the type that this section contains.
-    #[unsafe(link_section = ".init_array")]
-    static BEFORE_MAIN: extern "C" fn() = on_the_main_thread;
-
-    pub(super) fn install(f: extern "C" fn()) -> bool {
-        sync::lock(&AT_EXIT).push(f);
-        true
-    }
-
-    pub(super) fn outlive(thread: JoinHandle<()>) {
-        sync::lock(&THREADS).push(thread);
-    }
-}
-
-#[cfg(all(test, unix, not(miri)))]
-mod tests {
-    use crate::common::processes::*;
-
-    extern "C" fn first() {
-        println!("the first function");
-    }
-
-    extern "C" fn second() {
-        println!("the second function");
-    }
-
-    #[test]
-    fn what_is_asked_for_is_called_at_the_end() {
-        if role().is_some() {
-            assert!(super::at_exit(first) && super::at_exit(second));
-            return println!("main ends");
-        }
-        let output = again(this_test!(), "child", &[]);
-        assert!(output.status.success(), "{output:?}");
-        let said = String::from_utf8_lossy(&output.stdout);
-        let (_, at_the_end) = said.split_once("main ends").expect(&said);
-        for function in ["the first", "the second"] {
-            assert_eq!(at_the_end.matches(function).count(), 1, "{said}");
-        }
-    }
 }

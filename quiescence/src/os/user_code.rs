@@ -25,70 +25,16 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A place where user code runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Site {
-    /// A callback of a domain, or the drop of what was retired.
-    Callback,
-    /// A deferred function, or the drop of what was retired, that runs at once: no wait is needed.
-    OnTheSpot,
-    /// The function of a callback head, in C.
-    Head,
-    /// The weight of a value, by its `Weigh` or a function in place of that.
-    Weigh,
-    /// A waker is cloned.
-    WakerClone,
-    /// A waker is called.
-    Wake,
-    /// A waker is dropped.
-    WakerDrop,
-    /// A subscriber of `tracing`.
-    Subscriber,
-    /// The stall hook.
-    StallHook,
-    /// A closure that computes the new value of a cell, of a sequence lock, or of an entry.
-    Update,
-    /// A closure that borrows what a section protects, and returns a part of it.
-    Project,
-    /// A closure during which the thread is offline, or in some section.
-    Scope,
-    /// A closure that makes the value of a new entry, or for a CPU.
-    Make,
-    /// A closure that chooses among entries.
-    Choose,
-    /// A closure that attends to a callback queue.
-    Attend,
-    /// The function that a `BigRef` ends with.
-    Release,
-    /// The test whether a node of a hash table is the one that is searched for.
-    Equal,
-    /// `Hash`, `Eq` or `Clone` of a map's key, or its `BuildHasher`.
-    Key,
-    /// `Clone` or `Deref` of a counted pointer, or of a pointer to a cell.
-    Pointer,
-    /// The drop of a value that was refused, taken out, or dropped with its container.
-    Drop,
-    /// A user's allocator, of a hash table.
-    Allocate,
-}
+mod site;
 
-#[cfg(all(debug_assertions, not(loom)))]
-impl Site {
-    /// Whether readers run user code here too.
-    fn is_of_readers(self) -> bool {
-        matches!(self, Self::Project | Self::Scope | Self::Equal | Self::Key | Self::Pointer)
-    }
-}
-
-/// Marks a borrow during which user code must not run, since it may need to borrow the same. Empty
-/// in a build without debug assertions.
-pub(crate) use imp::Borrow;
+pub(crate) use site::Borrow;
+pub use site::{Site, here};
 
 /// Runs user code. If it panics, the panic unwinds through here.
 #[inline(always)]
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn run<R>(site: Site, f: impl FnOnce() -> R) -> R {
-    let _there = imp::There::at(site);
+    let _there = site::enter(site);
     f()
 }
 
@@ -112,95 +58,4 @@ fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(drop_payload)) {
         std::mem::forget(payload);
     }
-}
-
-#[cfg(all(debug_assertions, not(loom)))]
-mod imp {
-    use std::cell::Cell;
-
-    use super::Site;
-    use crate::os::lock_rank;
-
-    thread_local! {
-        static HERE: Cell<Option<Site>> = const { Cell::new(None) };
-        static BORROWS: Cell<u32> = const { Cell::new(0) };
-    }
-
-    /// A borrow of the thread's table.
-    #[derive(Debug)]
-    pub(crate) struct Borrow(());
-
-    impl Borrow {
-        pub(crate) fn begin() -> Self {
-            BORROWS.set(BORROWS.get() + 1);
-            Self(())
-        }
-    }
-
-    impl Drop for Borrow {
-        fn drop(&mut self) {
-            BORROWS.set(BORROWS.get() - 1);
-        }
-    }
-
-    /// The thread is in user code while this exists; restores the place before it on drop.
-    #[derive(Debug)]
-    pub(super) struct There(Option<Site>);
-
-    impl There {
-        #[track_caller]
-        pub(super) fn at(site: Site) -> Self {
-            // Readers may be in a signal handler, which may have interrupted a lock or a borrow.
-            if !site.is_of_readers() {
-                lock_rank::assert_none_held("user code is called");
-                assert_eq!(BORROWS.get(), 0, "user code is called under a borrow");
-            }
-            Self(HERE.replace(Some(site)))
-        }
-    }
-
-    impl Drop for There {
-        fn drop(&mut self) {
-            HERE.set(self.0);
-        }
-    }
-
-    pub(super) fn here() -> Option<Site> {
-        HERE.get()
-    }
-}
-
-#[cfg(not(all(debug_assertions, not(loom))))]
-mod imp {
-    use super::Site;
-
-    #[derive(Debug)]
-    pub(crate) struct Borrow;
-
-    impl Borrow {
-        #[inline(always)]
-        pub(crate) fn begin() -> Self {
-            Self
-        }
-    }
-
-    #[derive(Debug)]
-    pub(super) struct There;
-
-    impl There {
-        #[inline(always)]
-        pub(super) fn at(_site: Site) -> Self {
-            Self
-        }
-    }
-
-    pub(super) fn here() -> Option<Site> {
-        None
-    }
-}
-
-/// The place at which this thread entered user code, in a build with debug assertions; `None` in
-/// others. For tests, whose user code calls it.
-pub fn here() -> Option<Site> {
-    imp::here()
 }

@@ -1,5 +1,5 @@
-//! The process as a whole: `fork`, and orderly exit.
+//! The process as a whole: its orderly exit.
 //!
 //! May import: all rooms.
 
-pub(crate) mod watch;
+pub(crate) mod exit;

@@ -56,13 +56,14 @@ use grace::limit::{Amount, Context, Zone};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::{
-    NoRoom, admit, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
+    AtLimit, NoRoom, admit, context, is_settled_here, leave_to_worker, make_room, may_free_here,
+    settle,
 };
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::free::{Address, Boxed, Callback, Closure, Pending, Pointee, Timed, Value};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
-use crate::reclaim::retire::{AtLimit, Retire};
+use crate::reclaim::retire::Retire;
 use crate::reclaim::running;
 use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, OwnQueue, Queue, Wants};
 use crate::reclaim::worker;

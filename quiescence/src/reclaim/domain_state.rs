@@ -1,11 +1,10 @@
-//! The state of a domain: its grace periods, and what waits for them; references to it, those that
-//! keep it alive, and those that only remember it; and the list of the domains in use, by which a
-//! fork, the end of the process, reports and statistics find them.
+//! The state of a domain: its grace periods, and what waits for them; and references to it, those
+//! that keep it alive, and those that only remember it.
 //!
 //! [`charge`]: what is charged to a domain, and the local stocks of threads. [`thread_queue`]: the
 //! queue of one thread, and the cookies that its callbacks wait for; [`queues`]: all of them.
 //! [`head_queue`]: queues of heads that a thread of the program runs. They are in this folder since
-//! they use the whole state, which contains them.
+//! they use the whole state, which contains them; and so is the list of the domains in [`in_use`].
 //!
 //! The queues check whose they are, and only [`Drop`](DomainState) has an exclusive reference, of
 //! which [`Ended`] is made. An error here can free too early all the same: a domain is made here
@@ -18,6 +17,7 @@ pub(crate) mod head_queue;
 #[cfg(not(feature = "call_rcu"))]
 #[path = "domain_state/no_head_queues.rs"]
 pub(crate) mod head_queue;
+mod in_use;
 pub(crate) mod queues;
 pub(crate) mod thread_queue;
 
@@ -31,15 +31,16 @@ use grace::policy::Budget;
 
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::{slot::GpWords, wake::Readers};
+use crate::gp::tuning::{AtomicTuning, Kind};
+use crate::gp::{links::Readers, slot::GpWords};
 use crate::hazptr;
-use crate::os::forking::{AtFork, ForkMutex, Held};
-use crate::os::sync::{AtomicBool, AtomicU64, Rank, const_unless_loom};
-use crate::reclaim::by_address::{ByAddress, HasAddress};
+use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
+use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::kept::Kept;
 use crate::srcu::OwnSrcuCounts;
 use charge::Charge;
 use head_queue::CallbackQueues;
+pub(crate) use in_use::{find, forget, known, list, remember};
 use queues::Queues;
 use thread_queue::Ended;
 
@@ -123,7 +124,8 @@ impl DomainState {
         ) -> Self {
             let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
             domain.grace_periods.observers.declared_name = name;
-            domain.grace_periods.make_hazard(hazptr::scan);
+            domain.grace_periods.hazards = Some(hazptr::scan);
+            domain.grace_periods.tuning = AtomicTuning::new(Kind::Hazard);
             domain.ends = ends;
             domain.frees_kept = Some(frees_kept);
             domain
@@ -240,89 +242,5 @@ impl Named for Handle {
 
     fn handle(&self) -> Handle {
         self.clone()
-    }
-}
-
-// ---- the domains in use -------------------------------------------------------------------------
-
-const_unless_loom! {
-    /// The list. A domain that ends takes itself out ([`forget`]).
-    static DOMAINS: ForkMutex<ByAddress<WeakHandle>> =
-        ForkMutex::new(Rank::Domains, ByAddress::new());
-}
-
-/// The domain that `name` names; adds it to the list when it is used for the first time.
-pub(crate) fn known<N: Named + ?Sized>(name: &N) -> &DomainState {
-    let domain = name.core();
-    // Relaxed: `remember` checks again under a lock.
-    if !domain.known.load(Relaxed) {
-        remember(&name.handle());
-    }
-    domain
-}
-
-/// Adds a domain to the list, unless it is in it.
-#[cold]
-pub(crate) fn remember(handle: &Handle) {
-    (crate::HOOKS.first_use)();
-    let mut domains = DOMAINS.lock();
-    if !handle.known.swap(true, Relaxed) {
-        domains.insert(handle.downgrade());
-    }
-    drop(domains);
-    (crate::HOOKS.unlocked)();
-}
-
-/// A domain in the list ends. No lock of the library is held.
-pub(crate) fn forget(domain: &DomainState) {
-    let forgotten = DOMAINS.lock().remove(domain);
-    drop(forgotten);
-}
-
-/// The domains in use, at most `max` of them, and how many there are.
-pub(crate) fn list(max: usize) -> (Vec<Handle>, usize) {
-    let domains = DOMAINS.lock();
-    (alive(&domains, max), domains.len())
-}
-
-/// The domain that contains these words, if it is still the one with this identity.
-pub(crate) fn find(gp_words: *const GpWords, identity: usize) -> Option<Handle> {
-    let domains = DOMAINS.lock();
-    let handle = domains.get(DomainState::of(gp_words)).and_then(WeakHandle::upgrade);
-    // Unlock before the handle may be dropped: it may be the last, and run callbacks.
-    drop(domains);
-    handle.filter(|handle| handle.grace_periods.observers.identity() == identity)
-}
-
-/// Handles of domains that have not ended, of at most so many.
-fn alive(domains: &ByAddress<WeakHandle>, max: usize) -> Vec<Handle> {
-    domains.iter().filter_map(WeakHandle::upgrade).take(max).collect()
-}
-
-impl AtFork for ByAddress<WeakHandle> {
-    fn hold(&self, held: &mut Held) {
-        // A domain of which these are the last handles meanwhile ends when they are dropped, and
-        // runs callbacks then.
-        let handles = alive(self, usize::MAX);
-        let add = |handles: &'static Vec<Handle>, held: &mut Held| {
-            for domain in handles {
-                domain.queues.hold(held);
-                domain.callback_queues.hold(held);
-                domain.grace_periods.hold(held);
-            }
-        };
-        // SAFETY: only locks are added.
-        unsafe { held.keep(handles, add) };
-    }
-
-    /// Only the forking thread is left. Its domains are kept alive by `hold`.
-    fn in_child(&mut self) {
-        for domain in self.iter().filter_map(WeakHandle::upgrade) {
-            let callback_queues = domain.callback_queues.after_fork();
-            domain.queues.after_fork(&domain, callback_queues);
-            // Relaxed: the child has this thread only.
-            domain.queues.announced.store(false, Relaxed);
-            domain.grace_periods.after_fork();
-        }
     }
 }

@@ -16,11 +16,12 @@ use grace::limit::Amount;
 use crate::hazptr;
 use crate::os::fence;
 use crate::os::user_code::{self, Site};
+use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::{DomainState, Handle};
-use crate::reclaim::retire::{AtLimit, Retire};
-use crate::reclaim::running::{RoomMade, running_callbacks};
+use crate::reclaim::retire::Retire;
+use crate::reclaim::running::running_callbacks;
 use crate::reclaim::stream::{CallbackType, Word, fits, words};
 use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
@@ -140,7 +141,7 @@ impl<'d, C: Callback> Timed<'d, C> {
     unsafe fn run(self) {
         let domain = self.pending.domain;
         let callback = self.pending.take_back();
-        let whole = running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
+        let whole = running_callbacks(&domain.grace_periods, |_| {
             // SAFETY: by the contracts of this function and of `Pending::new`.
             user_code::caught(Site::OnTheSpot, || unsafe { callback.run() })
         });
@@ -361,7 +362,7 @@ pub(crate) struct Value<P>(P);
 
 impl<P: Retire> Value<P> {
     /// Whether it is stored without its charge, as one pointer: its `bytes` cannot change.
-    pub(crate) const BARE: bool = P::POINTER.0 && size_of::<P>() == size_of::<Word>();
+    pub(crate) const BARE: bool = P::POINTER.is_some() && size_of::<P>() == size_of::<Word>();
 
     /// The library's own memory for a value that waits.
     pub(crate) const HELD: usize = if Self::BARE { held(1) } else { held_by::<Counted<P>>() };

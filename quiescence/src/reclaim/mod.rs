@@ -7,12 +7,11 @@
 //! - [`stream`]: the callbacks of one thread, written one after the other.
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
 //! - [`head`]: what an object carries to wait without memory of the library's.
-//! - `at_limit`: what a thread does at the limit.
+//! - `at_limit`: what a thread does at the limit, and when its section has ended.
 //! - [`defer`]: the ways in which a callback is queued, and who runs it; with the road of a retired
 //!   object; room for one, before it is unlinked.
 //! - [`retire`], [`weigh`]: what can be retired; the memory that a value owns. [`free`]: the kinds
 //!   of callbacks.
-//! - `ends`: what is left to do where a section, a thread or a domain ends, called through `HOOKS`.
 //! - [`running`]: the callbacks that a thread is running.
 //! - [`worker`]: the library's own thread, which runs callbacks and drives grace periods.
 //! - [`cache`]: blocks of memory that a thread keeps for the next object.
@@ -32,7 +31,6 @@ pub(crate) mod cache;
 pub(crate) mod debug_objects;
 pub(crate) mod defer;
 pub(crate) mod domain_state;
-pub(crate) mod ends;
 pub(crate) mod free;
 pub(crate) mod head;
 pub(crate) mod hazards;

@@ -7,7 +7,7 @@ use crate::os::user_code::{self, Site};
 use crate::os::{clock, nap};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::kept::{InHand, Object, Taken};
-use crate::reclaim::running::{self, RoomMade};
+use crate::reclaim::running;
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -69,22 +69,22 @@ fn free(domain: &DomainState, in_hand: &InHand<'_>, objects: Vec<Box<Object>>) {
     if objects.is_empty() {
         return;
     }
-    let room_made = RoomMade::default();
     let (mut panicked, mut freed) = (0, Amount::NONE);
-    running::running_callbacks(&domain.grace_periods, &room_made, || {
+    let left = running::running_callbacks(&domain.grace_periods, |running| {
         for object in objects {
             let amount = Amount::object(object.bytes);
-            room_made.begin(amount.bytes);
             freed = freed.plus(amount);
+            running.begun(freed);
             // SAFETY: the scan came after its grace period, and found no slot with its address.
             let free = || unsafe { object.free() };
             panicked += u64::from(!user_code::caught(Site::Callback, free));
         }
+        running.room()
     });
     // At the end, as what they were charged is given back: so a child counts both or none.
     in_hand.forget(freed);
     domain.grace_periods.counters().callbacks_panicked.fetch_add(panicked, Relaxed); // a statistic
-    domain.charge.give_back(room_made.amount());
+    domain.charge.give_back(left);
     domain.grace_periods.tell_of_room();
 }
 

@@ -1,10 +1,12 @@
-//! What can be retired, and what users are given back at the limit.
+//! What can be retired. An error here charges too little; which values are pointers is for
+//! [`stream`](crate::reclaim::stream) to say.
 
-use std::fmt;
+#![deny(unsafe_code)]
+
 use std::sync::Arc;
 
 use crate::reclaim::debug_objects;
-use crate::reclaim::domain_state::Handle;
+use crate::reclaim::stream::IsPointer;
 
 /// An owner of memory that can be [retired](crate::Domain::retire), and that reports its size in
 /// bytes.
@@ -33,10 +35,9 @@ pub trait Retire: Send + 'static {
     /// readers may see it.
     fn bytes(&self) -> usize;
 
-    /// Whether a value of one word is a pointer, so that all its bytes are initialised. Unsound if
-    /// wrong, so only this crate can set it: no other crate can name the type.
+    /// Whether a value of one word is a pointer.
     #[doc(hidden)]
-    const POINTER: IsPointer = IsPointer(false);
+    const POINTER: Option<IsPointer<Self>> = None;
 
     /// The memory that only this value owns, and how many bytes: for the checks of debug builds.
     /// With 0 bytes nothing is checked.
@@ -60,7 +61,7 @@ impl<T: ?Sized + Send + 'static> Retire for Box<T> {
         size_of_val(&**self)
     }
 
-    const POINTER: IsPointer = IsPointer(true);
+    const POINTER: Option<IsPointer<Self>> = Some(IsPointer::BOX);
 
     fn owned(&self) -> (*const (), usize) {
         (std::ptr::from_ref(&**self).cast(), size_of_val(&**self))
@@ -77,7 +78,7 @@ impl<T: ?Sized + Send + Sync + 'static> Retire for Arc<T> {
         size_of_val(&**self)
     }
 
-    const POINTER: IsPointer = IsPointer(true);
+    const POINTER: Option<IsPointer<Self>> = Some(IsPointer::ARC);
 }
 
 impl<T: Send + 'static> Retire for Vec<T> {
@@ -85,10 +86,6 @@ impl<T: Send + 'static> Retire for Vec<T> {
         self.capacity() * size_of::<T>()
     }
 }
-
-/// Whether a value is a pointer.
-#[derive(Clone, Copy, Debug)]
-pub struct IsPointer(pub(crate) bool);
 
 impl Retire for String {
     fn bytes(&self) -> usize {
@@ -120,83 +117,3 @@ impl<P: Send + 'static> Retire for WithSize<P> {
         self.bytes
     }
 }
-
-/// The error of a call that could not wait for room at its domain's memory limit, which the
-/// domain's [tuning](crate::tuning::Tuning) sets. Nothing has changed. Holds the argument of the
-/// call, if it had one.
-///
-/// From [`Domain::retire`](crate::Domain::retire) and [`try_retire`](crate::Domain::try_retire) it
-/// holds an object that readers may still see. **Dropping the error does not drop that object at
-/// once**: it retires the object over the limit instead. Any other argument is dropped with the
-/// error: a value that was not stored or inserted, or a closure, which is not called.
-///
-/// ```
-/// let domain = quiescence::Domain::new();
-/// if let Err(refused) = domain.try_retire(Box::new(7)) {
-///     let again = refused.into_inner(); // keep it, and try later
-/// #   drop(again);
-/// }
-/// ```
-#[must_use = "nothing has changed; an object that is dropped in it is retired over the limit"]
-pub struct AtLimit<P: Send + 'static = ()> {
-    /// `None` once it is taken out.
-    value: Option<P>,
-    /// What to do with the value if this is dropped with it.
-    otherwise: Option<(Handle, Otherwise<P>)>,
-}
-
-/// What is done with a refused value that was not taken out.
-type Otherwise<P> = fn(&Handle, P);
-
-impl<P: Send + 'static> AtLimit<P> {
-    /// No reader can see the value, so it is simply dropped.
-    pub(crate) fn unchanged(value: P) -> Self {
-        Self { value: Some(value), otherwise: None }
-    }
-
-    pub(crate) fn retired(value: P, handle: Handle, otherwise: Otherwise<P>) -> Self {
-        Self { value: Some(value), otherwise: Some((handle, otherwise)) }
-    }
-
-    /// Returns the argument of the refused call. If it is an object that was to be retired, readers
-    /// may still see it: retire it later, or wait for a grace period before you drop it.
-    #[expect(clippy::missing_panics_doc, reason = "it is taken out once")]
-    pub fn into_inner(mut self) -> P {
-        self.value.take().expect("taken out once")
-    }
-}
-
-impl<P: Send + 'static> Drop for AtLimit<P> {
-    fn drop(&mut self) {
-        if let Some(value) = self.value.take()
-            && let Some((handle, otherwise)) = &self.otherwise
-        {
-            otherwise(handle, value);
-        }
-    }
-}
-
-impl<P: PartialEq + Send + 'static> PartialEq for AtLimit<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.value == other.value
-    }
-}
-
-impl<P: Eq + Send + 'static> Eq for AtLimit<P> {}
-
-impl<P: Send + 'static> fmt::Debug for AtLimit<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AtLimit").finish_non_exhaustive()
-    }
-}
-
-impl<P: Send + 'static> fmt::Display for AtLimit<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the domain's limit is reached, and here nothing may wait for a grace period: retire \
-             outside of sections, or raise objects_max and bytes_max in the domain's Tuning",
-        )
-    }
-}
-
-impl<P: Send + 'static> std::error::Error for AtLimit<P> {}

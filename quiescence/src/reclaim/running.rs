@@ -1,5 +1,9 @@
 //! The callbacks that a thread is running: their domain, how deep they are nested, and the room
 //! that they make.
+//!
+//! An error here makes a thread wait for itself, or charges a domain too much or too little.
+
+#![deny(unsafe_code)]
 
 use std::cell::Cell;
 use std::ptr;
@@ -7,139 +11,123 @@ use std::ptr;
 use grace::limit::Amount;
 
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::wake::Surroundings;
+use crate::gp::links::Surroundings;
 
-/// The room that a domain's callbacks make on this thread while they are run: callbacks that they
-/// queue themselves may use it [TQ-3]. Objects that are kept, not freed, use up their own: they
-/// stay charged.
-#[derive(Debug, Default)]
-pub(crate) struct RoomMade {
-    /// The callbacks that have begun, and what they were charged.
-    objects: Cell<u64>,
-    bytes: Cell<u64>,
+/// The callbacks that a thread is running, and the room that they make meanwhile: callbacks that
+/// they queue themselves may use it [TQ-3]. Objects that are kept, not freed, use up their own:
+/// they stay charged.
+#[derive(Debug)]
+pub(crate) struct Running(Cell<Go>);
+
+#[derive(Clone, Copy, Debug)]
+struct Go {
+    /// How deep callbacks and objects freed on the spot are nested.
+    depth: u32,
+    /// Their domain; or null.
+    grace_periods: *const GracePeriods,
+    /// What those were charged that have begun.
+    made: Amount,
     /// How much of it has been used.
-    spent: Cell<Amount>,
+    spent: Amount,
+    /// How often [`forget_spent`] has been called.
+    forgotten: u32,
 }
 
-impl RoomMade {
-    /// A callback begins that was charged so many bytes.
-    #[inline(always)]
-    pub(crate) fn begin(&self, bytes: u64) {
-        self.objects.set(self.objects.get() + 1);
-        self.bytes.set(self.bytes.get().saturating_add(bytes));
+impl Running {
+    const fn nothing() -> Self {
+        Self(Cell::new(Go {
+            depth: 0,
+            grace_periods: ptr::null(),
+            made: Amount::NONE,
+            spent: Amount::NONE,
+            forgotten: 0,
+        }))
     }
 
-    /// How many callbacks have begun.
+    /// Those that have begun were charged `made`.
     #[inline(always)]
-    pub(crate) fn begun(&self) -> u64 {
-        self.objects.get()
-    }
-
-    /// What they were charged.
-    pub(crate) fn charged(&self) -> Amount {
-        Amount { objects: self.objects.get(), bytes: self.bytes.get() }
+    pub(crate) fn begun(&self, made: Amount) {
+        self.0.set(Go { made, ..self.0.get() });
     }
 
     /// The room that there is now.
-    pub(crate) fn amount(&self) -> Amount {
-        self.charged().minus(self.spent.get())
+    pub(crate) fn room(&self) -> Amount {
+        self.0.get().made.minus(self.0.get().spent)
     }
 
     /// Uses `amount` of the room, or all of it if there is less.
     pub(crate) fn spend(&self, amount: Amount) {
-        self.spent.set(self.spent.get().plus(amount.common(self.amount())));
+        let spent = self.0.get().spent.plus(amount.common(self.room()));
+        self.0.set(Go { spent, ..self.0.get() });
     }
 }
 
 thread_local! {
-    /// What this thread is running.
-    static RUNNING: Cell<Running> = const { Cell::new(Running::NOTHING) };
-}
-
-/// The callbacks that a thread is running.
-#[derive(Clone, Copy)]
-struct Running {
-    /// How deep callbacks and objects freed on the spot are nested.
-    depth: u32,
-    /// Their domain, and the room that they have made so far; or nulls.
-    grace_periods: *const GracePeriods,
-    room_made: *const RoomMade,
-    /// What the thread was running before; or null.
-    outer: *const Self,
-}
-
-impl Running {
-    const NOTHING: Self =
-        Self { depth: 0, grace_periods: ptr::null(), room_made: ptr::null(), outer: ptr::null() };
+    static RUNNING: Running = const { Running::nothing() };
 }
 
 /// Whether this thread is running callbacks.
 pub(crate) fn in_callback() -> bool {
-    RUNNING.get().depth != 0
+    nested_in_callbacks() != 0
 }
 
 /// How deep the callbacks and the objects freed on the spot are nested that this thread is in.
 pub(crate) fn nested_in_callbacks() -> u32 {
-    RUNNING.get().depth
+    RUNNING.with(|running| running.0.get().depth)
 }
 
-/// Runs `f`, which runs a domain's callbacks; the room that they make is in `room_made`. In a
-/// liburcu domain, between the begin and end functions of its [`Surroundings`].
+/// Runs `f`, which runs a domain's callbacks, and notes in what it is given which of them have
+/// begun. In a liburcu domain, between the begin and end functions of its [`Surroundings`].
 #[inline] // a go is short: nine objects or so
 pub(crate) fn running_callbacks<R>(
     grace_periods: &GracePeriods,
-    room_made: &RoomMade,
-    f: impl FnOnce() -> R,
+    f: impl FnOnce(&Running) -> R,
 ) -> R {
     /// What the thread was running before, and the surroundings that have begun: restored and ended
-    /// on drop, also if `f` panics, since `room_made` does not outlive this call.
-    struct Before(Running, Option<(Surroundings, usize)>);
+    /// on drop, also after a panic.
+    struct Before<'r>(&'r Running, Go, Option<(Surroundings, usize)>);
 
-    impl Drop for Before {
+    impl Drop for Before<'_> {
         fn drop(&mut self) {
-            RUNNING.set(self.0);
-            if let Some((surroundings, began)) = self.1 {
+            let Self(running, before, begun) = *self;
+            let forgotten = running.0.get().forgotten;
+            let spent = if forgotten == before.forgotten { before.spent } else { Amount::NONE };
+            running.0.set(Go { spent, forgotten, ..before });
+            if let Some((surroundings, began)) = begun {
                 (surroundings.end)(began);
             }
         }
     }
 
     if cfg!(loom) {
-        return f(); // all threads of a model share `RUNNING`
+        return f(&Running::nothing()); // all threads of a model share `RUNNING`
     }
     let links = grace_periods.gp_words.links();
     let surroundings = links.and_then(|links| links.surroundings());
     let begun = surroundings.map(|surroundings| (surroundings, (surroundings.begin)()));
-    let before = Before(RUNNING.get(), begun);
-    let (depth, outer) = (before.0.depth + 1, &raw const before.0);
-    RUNNING.set(Running { depth, grace_periods, room_made, outer });
-    f()
+    RUNNING.with(|running| {
+        let before = Before(running, running.0.get(), begun);
+        let (depth, forgotten) = (before.1.depth + 1, before.1.forgotten);
+        running.0.set(Go { depth, grace_periods, forgotten, ..Running::nothing().0.get() });
+        f(running)
+    })
 }
 
-/// The room that the domain's callbacks on this thread have made so far, while they are run.
-pub(crate) fn room_made(grace_periods: &GracePeriods) -> Option<&RoomMade> {
-    let running = RUNNING.get();
-    if !ptr::eq(running.grace_periods, grace_periods) {
-        return None;
-    }
-    // SAFETY: `running_callbacks`, which borrows it, is in progress; it ends after the caller,
-    // which is one of its callbacks.
-    unsafe { running.room_made.as_ref() }
+/// Calls `f` if this thread is running callbacks of that domain.
+pub(crate) fn if_running<R>(
+    grace_periods: &GracePeriods,
+    f: impl FnOnce(&Running) -> R,
+) -> Option<R> {
+    RUNNING
+        .with(|running| ptr::eq(running.0.get().grace_periods, grace_periods).then(|| f(running)))
 }
 
-/// How much of the room that they made the domain's callbacks in progress on this thread have
-/// used. Their run has not finished, so this room is counted twice as waiting: once for the
-/// callbacks of the run, all of which still count; and once for what they have queued, or, of those
-/// whose objects were kept, as [kept](crate::reclaim::kept).
-pub(crate) fn spent(grace_periods: &GracePeriods) -> Amount {
-    let (mut running, mut spent) = (RUNNING.get(), Amount::NONE);
-    // SAFETY: each outlives those nested in it: see `running_callbacks`.
-    while let Some(outer) = unsafe { running.outer.as_ref() } {
-        if ptr::eq(running.grace_periods, grace_periods) {
-            // SAFETY: as in `room_made`.
-            spent = spent.plus(unsafe { &*running.room_made }.spent.get());
-        }
-        running = *outer;
-    }
-    spent
+/// In a child process, where what waits is counted anew: what the callbacks in progress on this
+/// thread have queued is, and so are they, as they have not finished. So none of the room that they
+/// made has been used.
+pub(crate) fn forget_spent() {
+    RUNNING.with(|running| {
+        let forgotten = running.0.get().forgotten.wrapping_add(1);
+        running.0.set(Go { spent: Amount::NONE, forgotten, ..running.0.get() });
+    });
 }

@@ -18,8 +18,10 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::mem::{MaybeUninit, needs_drop};
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::os::sync::{AtomicPtr, AtomicU64, Tracked};
@@ -45,6 +47,19 @@ pub(crate) const fn words<P>() -> usize {
 /// Whether it can be a payload.
 pub(crate) const fn fits<P>() -> bool {
     words::<P>() <= PAYLOAD_MAX && align_of::<P>() <= align_of::<Word>()
+}
+
+/// Values of this type are pointers, so that all bytes of one are initialised. No other file says
+/// so of a type.
+#[derive(Debug)]
+pub struct IsPointer<P: ?Sized>(PhantomData<P>);
+
+impl<T: ?Sized> IsPointer<Box<T>> {
+    pub(crate) const BOX: Self = Self(PhantomData);
+}
+
+impl<T: ?Sized> IsPointer<Arc<T>> {
+    pub(crate) const ARC: Self = Self(PhantomData);
 }
 
 /// A kind of callback.

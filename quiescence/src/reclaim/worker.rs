@@ -55,7 +55,8 @@ use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
 use crate::os::{clock, nap, thread, user_code};
-use crate::reclaim::domain_state::{DomainState, Handle, WeakHandle};
+use crate::reclaim::domain_state::{self, DomainState, Handle, WeakHandle};
+use crate::reclaim::local;
 use crate::reclaim::rescan;
 use crate::reclaim::thread_queue::{Queue, Wants};
 
@@ -75,7 +76,7 @@ const_unless_loom! {
 }
 
 /// How many times the worker has ended by an error, and another one was to replace it.
-static RESTARTS: AtomicU64 = AtomicU64::new(0);
+pub(crate) static RESTARTS: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
 struct State {
@@ -156,14 +157,17 @@ pub(crate) fn retune(handle: &Handle) {
     WORK.notify_one();
 }
 
-/// A domain ends. No lock of the library is held. Takes it out of the list at once, so that its
-/// memory does not stay allocated until its turn, however long its `lazy` is.
-pub(crate) fn forget(domain: &DomainState) {
+/// A domain ends that was in the list of those in use: takes it out of that, of the worker's and of
+/// the thread's. No lock of the library is held. At once, so that its memory does not stay
+/// allocated until its turn, however long its `lazy` is.
+pub(crate) fn domain_ends(domain: &DomainState) {
+    domain_state::forget(domain);
     // Relaxed: set by a thread that had a handle; a domain in the list has been announced.
     if domain.queues.announced.load(Relaxed) {
         let forgotten = WORKER.lock().domains.remove(domain);
         drop(forgotten);
     }
+    local::ended(domain);
 }
 
 /// Has the worker drop a handle: if it is the last one the domain ends, which runs what waits in
@@ -198,11 +202,6 @@ fn start(mut state: MutexGuard<'static, State>) -> bool {
     started
 }
 
-/// How often the worker of this process has ended by an error.
-pub(crate) fn restarts() -> u64 {
-    RESTARTS.load(Relaxed) // a statistic
-}
-
 /// The worker has ended by an error in the library: another one replaces it, and takes over its
 /// domains. If the system gives no thread, the next announcement tries again.
 fn start_anew() {
@@ -221,7 +220,6 @@ fn start_anew() {
 }
 
 fn run() {
-    thread::mark_as_ours();
     // It drops the payload of a panic: the standard library would abort if that drop panicked.
     if !user_code::is_whole(work) {
         start_anew();

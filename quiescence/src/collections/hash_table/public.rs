@@ -13,6 +13,7 @@ use super::node::{Cursor, Node};
 use super::protection::Protection;
 use super::resize::{Table, committed};
 use super::worker;
+use crate::os::forking;
 use crate::os::user_code::{self, Site};
 
 /// The options of a new table.
@@ -176,7 +177,7 @@ impl<R: Protection> HashTable<R> {
         if !counts.iter().all(|count| count.is_power_of_two()) {
             return Err(TableError::NotPowersOfTwo);
         }
-        (crate::HOOKS.first_use)();
+        forking::watch();
         let table = Table::new(options, readers, source).ok_or(TableError::NoMemory)?;
         Ok(Self { table })
     }

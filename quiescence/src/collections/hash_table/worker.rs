@@ -219,7 +219,6 @@ impl Board {
 }
 
 fn run() {
-    thread::mark_as_ours();
     let mut board = lock();
     loop {
         let Some(table) = board.waiting.pop_front() else {

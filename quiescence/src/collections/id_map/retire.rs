@@ -9,10 +9,10 @@ use super::id::Id;
 use super::map::IdMap;
 use crate::domain::sections;
 use crate::domain::tag::DomainTag;
+use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::defer;
 use crate::reclaim::free::Pending;
 use crate::reclaim::free::charge_of_box;
-use crate::reclaim::retire::AtLimit;
 
 /// Why [`IdMap::try_replace`](super::IdMap::try_replace) has replaced nothing, together with the
 /// value that was passed to it.

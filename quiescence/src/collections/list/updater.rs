@@ -17,10 +17,10 @@ use crate::domain::sections::refuse;
 use crate::domain::tag::DomainTag;
 use crate::os::sync::MutexGuard;
 use crate::os::user_code::{self, Site};
+use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::cache;
 use crate::reclaim::defer;
 use crate::reclaim::free::Pending;
-use crate::reclaim::retire::AtLimit;
 
 /// The right to change a [`List`], with a cursor: returned by [`List::update`].
 ///

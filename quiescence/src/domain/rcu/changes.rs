@@ -39,7 +39,7 @@ use crate::domain::tag::DomainTag;
 use crate::gp::by_number::ByNumber;
 use crate::gp::grace_periods::sleepers;
 use crate::gp::wake::Line;
-use crate::os::forking::{AtFork, ForkMutex};
+use crate::os::forking::{self, AtFork, ForkMutex};
 use crate::os::on_drop::OnDrop;
 use crate::os::sync::{AtomicU32, Rank, array_of, const_unless_loom};
 use crate::os::user_code::{self, Site};
@@ -322,7 +322,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// PLUGIN.wait_changed(&mut seen); // at once
     /// ```
     pub fn version(&self) -> Version {
-        (crate::HOOKS.first_use)();
+        forking::watch();
         Version::of(self.place())
     }
 

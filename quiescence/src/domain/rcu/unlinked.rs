@@ -6,7 +6,8 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::ptr::{self, NonNull};
 
-use crate::domain::domain::{self, Domain};
+use crate::domain::cookie;
+use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
@@ -62,7 +63,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     #[track_caller]
     pub fn into_box(self) -> Box<T> {
         //~ retire-before-unlink:
-        domain::wait(self.domain.core(), self.unread_after, "into_inner", Location::caller());
+        cookie::wait(self.domain.core(), self.unread_after, "into_inner", Location::caller());
         self.into_box_unread()
     }
 

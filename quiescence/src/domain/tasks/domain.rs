@@ -3,11 +3,13 @@
 use std::future::{Future, poll_fn};
 
 use super::{Barrier, GracePeriod, RoomWaiter};
-use crate::domain::domain::{Cookie, Domain};
+use crate::domain::cookie::Cookie;
+use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
+use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::free::Pending;
-use crate::reclaim::retire::{AtLimit, Retire};
+use crate::reclaim::retire::Retire;
 
 /// # For tasks
 /// Futures that need no runtime and never block the thread that polls them. Each may be dropped at

@@ -1,5 +1,5 @@
 //! How a driver sleeps until [liburcu readers](crate::liburcu_readers) leave: on `gp.futex`, as
-//! liburcu's updaters do.
+//! liburcu's updaters do; and a grace period that has none of them to wait for.
 //!
 //! **Invariant [FR-1]: a liburcu reader that leaves sees that the driver sleeps, or the driver sees
 //! that it has left.** The driver stores -1, executes a heavy fence and scans once more; the reader
@@ -21,7 +21,7 @@ use std::time::Duration;
 use super::handover::Away;
 use super::steps::Term;
 use super::{GracePeriods, Locked};
-use crate::gp::wake::{ASLEEP, Links, Readers, Words};
+use crate::gp::links::{ASLEEP, Links, Readers, Words};
 use crate::os::{fence, futex, nap};
 
 /// The first nap, and how often it doubles. The longest nap bounds how late the end of a grace
@@ -32,6 +32,29 @@ const NAP_DOUBLINGS: u32 = 6;
 const _: () = assert!(NAP_FIRST.as_micros() << NAP_DOUBLINGS <= 1_300, "as is promised");
 
 impl GracePeriods {
+    /// A grace period that has nothing to wait for: the only readers are `own` ones of the caller,
+    /// and no other thread wants a grace period. The readers' words are not loaded, so a QSBR
+    /// reader need not go offline. Returns false if that is not so, or not certain: then nothing
+    /// has been waited for.
+    ///
+    /// # Safety
+    /// `own` readers are the calling thread's, and it holds no reference by any of them.
+    pub(crate) unsafe fn synchronize_alone(&self, own: usize) -> bool {
+        // Relaxed: a hint, which may save the lock; the registry is asked below.
+        if !self.alone.load(Relaxed) {
+            return false;
+        }
+        let Some(mut state) = self.try_lock() else { return false };
+        // SAFETY: by the contract.
+        let is_over = unsafe { state.end_if_alone(own) };
+        self.tell_those_due(&mut state);
+        drop(state);
+        if is_over {
+            self.unlocked_again();
+        }
+        is_over
+    }
+
     /// Sleeps until some reader has left, or naps; the driver has slept `before` times already in
     /// this grace period.
     pub(super) fn sleep_beside_liburcu(
@@ -121,8 +144,8 @@ mod tests {
     use super::*;
     use crate::gp::engine::Settings;
     use crate::gp::grace_periods::{Me, Until};
+    use crate::gp::links::Surroundings;
     use crate::gp::slot::{ReaderKind, Slot};
-    use crate::gp::wake::Surroundings;
     use crate::os::sync::{AtomicU32, AtomicU64, const_unless_loom};
     use crate::os::thread as system;
     use crate::os::thread_state::{self, ThreadState};

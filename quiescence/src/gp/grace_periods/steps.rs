@@ -26,7 +26,8 @@
 //! thread that calls them for another one's slot ends a section that is in progress. The sections
 //! of a sleepable domain are counted, and `srcu/driver.rs` has to wait for them before it calls
 //! [`Locked::end_counted`] [SR-3]; it has to call [`Locked::begin`] and [`Locked::show_begin`]
-//! before it reads the counts. Here these two only record and show what the machine says.
+//! before it reads the counts. Here these two only record and show what the machine says: the
+//! former is in [`super`].
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -40,7 +41,6 @@ use grace::{Action, Cookie, Event, Machine, NotGiven, Number, Sequence, Start, U
 
 use super::handover::Away;
 use super::{Attention, Counted, State, Until};
-use crate::event::trace;
 use crate::gp::engine::Settings;
 use crate::gp::observers::Observers;
 use crate::gp::qsbr::Relay;
@@ -48,8 +48,7 @@ use crate::gp::registry::Registry;
 use crate::gp::slot::{GpWords, ReaderKind, Slot};
 use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::os::fence;
-use crate::os::forking::{self, AtFork, Held};
-use crate::os::stack::Alternate;
+use crate::os::forking::{self, AtFork, Wanted};
 use crate::os::sync::{
     self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
 };
@@ -91,8 +90,6 @@ pub(crate) struct GracePeriods {
 #[derive(Debug)]
 struct Steps {
     machine: Machine<AnyPolicy>,
-    /// The number of the latest grace period that has begun.
-    begun: Option<u64>,
     /// What drivers and waiters know of each other.
     state: State,
 }
@@ -215,7 +212,6 @@ impl GracePeriods {
                 gp_words: GpWords::new(word::entered(start.number), settings.readers_fence),
                 steps: Mutex::new(Rank::GracePeriods, Steps {
                     machine: Machine::new(settings.policy, start),
-                    begun: None,
                     state: State::NEW,
                 }),
                 term: AtomicU64::new(0),
@@ -241,44 +237,31 @@ impl GracePeriods {
 
     /// Registers a reader of the calling thread.
     pub(crate) fn register(&self, owner: usize, reader_kind: ReaderKind) -> &Slot {
-        fence::chosen(); // before the first reader, never after
-        let alternate = Alternate::of_this_thread(); // a system call: before the lock
-        let mut registry = sync::lock(&self.registry);
-        let slot = registry.register(std::ptr::from_ref(self).cast(), owner, reader_kind);
-        // SAFETY: the registry frees no slot while `self` lives.
-        let slot = unsafe { &*slot };
-        slot.alternate.set(alternate);
-        drop(registry);
-        // A full fence besides the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
-        // what was published before them.
-        fence::full();
-        slot
+        let core = std::ptr::from_ref(self).cast();
+        // SAFETY: the registry is this domain's; no slot is given.
+        let slot = unsafe { Registry::register(&self.registry, None, core, owner, reader_kind) };
+        // SAFETY: the registry's, which frees no slot while `self` lives.
+        unsafe { &*slot }
     }
 
-    /// Registers a reader of the calling thread whose slot is in the program's own memory.
+    /// The same for a slot in the program's own memory.
     ///
     /// # Safety
-    /// As [`Registry::register_at`].
+    /// `slot` is unused, and valid until it is unregistered.
     pub(crate) unsafe fn register_at(
         &self,
         slot: *const Slot,
         owner: usize,
         reader_kind: ReaderKind,
     ) {
-        fence::chosen();
-        let alternate = Alternate::of_this_thread();
-        let mut registry = Registry::lock_with_room(&self.registry);
-        // SAFETY: by the contract.
-        unsafe { registry.register_at(slot, std::ptr::from_ref(self).cast(), owner, reader_kind) };
-        // SAFETY: by the contract.
-        unsafe { &*slot }.alternate.set(alternate);
-        drop(registry);
-        fence::full(); // as in `register` [GP-5]
+        let core = std::ptr::from_ref(self).cast();
+        // SAFETY: the registry is this domain's; the slot by the contract.
+        unsafe { Registry::register(&self.registry, Some(slot), core, owner, reader_kind) };
     }
 
     /// Gets memory for `readers` readers in all to register and be waited for.
     pub(crate) fn make_room(&self, readers: usize) {
-        Registry::make_room(&self.registry, readers);
+        drop(Registry::lock_with_room(&self.registry, readers));
     }
 
     /// Unregisters a reader of the calling thread, which is in no section.
@@ -429,9 +412,9 @@ impl GracePeriods {
     // ---- across a `fork` ----------------------------------------------------------------------
 
     /// Before a `fork`: has the locks taken.
-    pub(crate) fn hold(&'static self, held: &mut Held) {
-        held.add(Rank::GracePeriods, &self.steps);
-        held.add(Rank::Registry, &self.registry);
+    pub(crate) fn hold<'o>(&'o self, wanted: &mut Wanted<'_, 'o>) {
+        wanted.add(Rank::GracePeriods, &self.steps);
+        wanted.add(Rank::Registry, &self.registry);
     }
 
     /// In the child: only the calling thread's readers are left.
@@ -456,7 +439,6 @@ impl GracePeriods {
             words.futex.store(0, Relaxed);
         }
         locked.next_term();
-        locked.steps_mut().begun = None;
         locked.observe(Event::Abandoned);
         self.forget_others(&mut locked);
     }
@@ -502,9 +484,9 @@ impl<'a> Locked<'a> {
         Driver { took_over: true, ..self.begin_term(until, me) }
     }
 
-    /// Notifies those who wait for their turn.
-    pub(super) fn notify(&self) {
-        self.domain.turn.notify_all();
+    /// Whose it is.
+    pub(super) fn domain(&self) -> &'a GracePeriods {
+        self.domain
     }
 
     pub(super) fn progress(&self) -> Progress {
@@ -615,20 +597,6 @@ impl<'a> Locked<'a> {
         //~ relaxed-begin:
         self.domain.completed.store(sequence.to_bits(), Release);
         //~ }
-    }
-
-    /// Records the beginning of a grace period, once: an earlier driver may have done so. Reads the
-    /// clock only if `timed`. Returns whether this call recorded it.
-    pub(crate) fn begin(&mut self, timed: bool) -> bool {
-        let (sequence, urgency) = (self.machine().sequence(), self.machine().urgency());
-        let number = Some(sequence.ended().wrapping_add(1));
-        if self.steps().begun == number || !sequence.in_progress() {
-            return false;
-        }
-        self.steps_mut().begun = number;
-        self.note_begin(urgency, timed);
-        trace::grace_period_began(self.domain.source(), sequence, urgency);
-        true
     }
 
     /// Tells the machine of an event, which it waits for.

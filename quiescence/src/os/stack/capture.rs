@@ -183,7 +183,7 @@ mod tests {
             );
             return;
         }
-        let held = futex::twin::lock();
+        let held = futex::twin::LOCK.lock();
         let me = calls::thread_id();
         REQUEST.store(request(me, WANTED), Release);
         answer(0);

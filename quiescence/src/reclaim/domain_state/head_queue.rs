@@ -52,7 +52,7 @@ use crate::os::{clock, forking, nap, thread};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::head::{Function, Head};
 use crate::reclaim::llist::{Chain, Found, Link, Llist, Ring};
-use crate::reclaim::running::{self, RoomMade};
+use crate::reclaim::running;
 
 /// What a head counts for: no thread knows the size of the object that it is in. As many fill the
 /// default limit of bytes as that of objects.
@@ -440,7 +440,7 @@ impl Shared {
         callback_queues.waiting_room.made_room(domain);
         drop(inner);
         let (mut ran, mut marks) = (0, Chain::EMPTY);
-        running::running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
+        running::running_callbacks(&domain.grace_periods, |_| {
             while let Some((link, is_mark)) = chunk.pop() {
                 ran += 1;
                 if is_mark {

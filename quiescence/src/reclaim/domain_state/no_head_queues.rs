@@ -5,7 +5,7 @@ use grace::limit::Amount;
 
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
-use crate::os::forking::Held;
+use crate::os::forking::Wanted;
 use crate::reclaim::domain_state::DomainState;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl CallbackQueues {
         Barrier
     }
 
-    pub(crate) fn hold(&'static self, _: &mut Held) {}
+    pub(crate) fn hold(&self, _: &mut Wanted<'_, '_>) {}
 
     pub(crate) fn after_fork(&self) -> Amount {
         Amount::NONE

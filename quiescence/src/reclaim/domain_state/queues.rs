@@ -31,9 +31,9 @@ use super::thread_queue::{Contents, Ended, List, OwnQueue, Queue, Wants};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::fence;
-use crate::os::forking::Held;
+use crate::os::forking::Wanted;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
-use crate::reclaim::running::{self, RoomMade, running_callbacks};
+use crate::reclaim::running::{self, running_callbacks};
 
 /// The queues of a domain.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Queues {
     /// At the end of a domain: runs everything. The thread, which may be the worker, counts as in a
     /// callback meanwhile, so it does not wait for callbacks.
     pub(crate) fn run_all(&self, domain: &Ended<'_>) {
-        running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
+        running_callbacks(&domain.grace_periods, |_| {
             while self.all().iter().map(|queue| queue.run_all(domain)).sum::<u64>() != 0 {}
         });
     }
@@ -184,8 +184,8 @@ impl Queues {
 
     /// Before a `fork`: has the locks taken, so that no thread writes to the shared queues, and no
     /// queue is added or removed.
-    pub(crate) fn hold(&'static self, held: &mut Held) {
-        held.add(Rank::Queues, &self.list);
+    pub(crate) fn hold<'o>(&'o self, wanted: &mut Wanted<'_, 'o>) {
+        wanted.add(Rank::Queues, &self.list);
     }
 
     /// In the child: no other thread runs callbacks, and the other threads' queues are orphans.
@@ -199,8 +199,9 @@ impl Queues {
         let charged = list.iter().fold(others, |all, queue| all.plus(queue.after_fork()));
         // This thread's callbacks may have queued others in the room of those that ran before them,
         // and objects of this go may be kept. That room is in `charged` twice, since the callbacks
-        // of the go are not counted as finished yet.
-        domain.charge.set(charged.minus(running::spent(&domain.grace_periods)));
+        // of the go are not counted as finished yet; so all of it is given back when they are.
+        running::forget_spent();
+        domain.charge.set(charged);
     }
 }
 

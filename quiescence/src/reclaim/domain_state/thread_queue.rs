@@ -57,7 +57,7 @@ use crate::os::user_code::{self, Site};
 use crate::os::{clock, thread};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domain_state::charge::LocalStock;
-use crate::reclaim::running::{RoomMade, running_callbacks};
+use crate::reclaim::running::running_callbacks;
 use crate::reclaim::stream::{CallbackType, Cursor, Stream};
 
 /// Callbacks in a full batch, at most; fewer in models.
@@ -576,24 +576,25 @@ impl Queue {
         // alone: if the library's own code panicked in it, the next round would go on from a cursor
         // that stands anywhere.
         let (mut panicked, mut in_user) = (0, false);
-        let (room_made, is_scanned) = (RoomMade::default(), !protected.is_empty());
+        let (mut begun, is_scanned) = (Amount::NONE, !protected.is_empty());
         // Without a clock if there are few.
         let ends_ns = batch::is_timed(claimed)
             .then(|| clock::monotonic_ns().saturating_add(domain.grace_periods.tuning.run_ns()));
-        running_callbacks(&domain.grace_periods, &room_made, || {
-            while room_made.begun() < claimed {
-                let until = claimed.min((room_made.begun() / RUN_CHUNK + 1) * RUN_CHUNK);
+        let left = running_callbacks(&domain.grace_periods, |running| {
+            while begun.objects < claimed {
+                let until = claimed.min((begun.objects / RUN_CHUNK + 1) * RUN_CHUNK);
                 // Many under one catch: where one panics, the next round goes on behind it.
                 let some = || {
-                    while room_made.begun() < until {
+                    while begun.objects < until {
                         // SAFETY: claimed and not yet read.
                         let one = unsafe { cursor.next() };
-                        room_made.begin(one.bytes());
+                        begun = begun.plus(Amount { objects: 1, bytes: one.bytes() });
+                        running.begun(begun);
                         //~ skip-one
                         if is_scanned
                             && let Some(kept) = domain.kept.keep_if_protected(&one, protected)
                         {
-                            room_made.spend(kept);
+                            running.spend(kept);
                             continue;
                         }
                         in_user = true;
@@ -607,17 +608,17 @@ impl Queue {
                     assert!(mem::take(&mut in_user), "the library has panicked, not a callback");
                     panicked += 1;
                 }
-                if room_made.begun().is_multiple_of(RUN_CHUNK)
+                if begun.objects.is_multiple_of(RUN_CHUNK)
                     && ends_ns.is_some_and(|ends_ns| clock::monotonic_ns() >= ends_ns)
                 {
                     break;
                 }
             }
+            running.room()
         });
         if panicked != 0 {
             domain.grace_periods.counters().callbacks_panicked.fetch_add(panicked, Relaxed);
         }
-        let left = room_made.amount();
         if thread::token() == self.owner && !self.is_orphan() {
             self.tended.store(true, Relaxed); // see `take_tended`
             self.own.0.local_stock.give_back(domain, left);
@@ -625,8 +626,8 @@ impl Queue {
             domain.charge.give_back(left); //~ lost-room
         }
         //~ uncharged-twice
-        trace::callbacks_run(domain.grace_periods.source(), room_made.begun());
-        room_made.charged()
+        trace::callbacks_run(domain.grace_periods.source(), begun.objects);
+        begun
     }
 
     /// Waits for the queue's runner, if there is one; may return before it stops. Returns whether

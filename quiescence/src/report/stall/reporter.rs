@@ -83,7 +83,6 @@ impl State {
 }
 
 fn run() {
-    thread::mark_as_ours();
     if !user_code::is_whole(work) {
         // The thread ends by a bug of the library. Another one takes its place, at once if notes
         // wait.

@@ -11,7 +11,7 @@ use super::{GIVEN_UP, Part, Shared};
 use super::{Pushed, QueuedTwice, Wakes};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
-use crate::os::forking::Held;
+use crate::os::forking::Wanted;
 use crate::os::sync::{
     self, AtomicU32 as Word, AtomicU64, Mutex, MutexGuard, Rank, const_unless_loom,
 };
@@ -175,9 +175,9 @@ impl CallbackQueues {
     }
 
     /// Before a `fork`: has the locks taken, so that no callback queue comes, goes or is handed on.
-    pub(crate) fn hold(&'static self, held: &mut Held) {
-        held.add(Rank::CallbackQueues, &self.list);
-        self.waiting_room.hold(held);
+    pub(crate) fn hold<'o>(&'o self, wanted: &mut Wanted<'_, 'o>) {
+        wanted.add(Rank::CallbackQueues, &self.list);
+        self.waiting_room.hold(wanted);
     }
 
     /// In the child: a callback queue has no runner, unless it is the forking thread. What waits

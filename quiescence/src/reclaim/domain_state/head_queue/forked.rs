@@ -15,11 +15,9 @@ impl AtFork for Inner {}
 
 impl AtFork for Vec<Arc<Shared>> {
     fn hold(&self, held: &mut Held) {
-        for callback_queue in self {
-            // SAFETY: the list owns the callback queue, and is unlocked after it.
-            let callback_queue: &'static Shared = unsafe { &*Arc::as_ptr(callback_queue) };
-            held.add(Rank::CallbackQueue, &callback_queue.inner);
-        }
+        held.keep(self.clone(), |queues, wanted| {
+            queues.iter().for_each(|queue| wanted.add(Rank::CallbackQueue, &queue.inner));
+        });
     }
 }
 

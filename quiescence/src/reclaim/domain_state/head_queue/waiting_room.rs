@@ -16,7 +16,7 @@ use grace::limit::{Amount, Zone};
 
 use super::block;
 use super::granted::heads;
-use crate::os::forking::{AtFork, Held};
+use crate::os::forking::{AtFork, Wanted};
 use crate::os::nap;
 use crate::os::sync::{self, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::reclaim::domain_state::DomainState;
@@ -135,8 +135,8 @@ impl WaitingRoom {
     }
 
     /// Before a `fork`: has the lock taken.
-    pub(super) fn hold(&'static self, held: &mut Held) {
-        held.add(Rank::CallbackQueueRoom, &self.cohorts);
+    pub(super) fn hold<'o>(&'o self, wanted: &mut Wanted<'_, 'o>) {
+        wanted.add(Rank::CallbackQueueRoom, &self.cohorts);
     }
 
     /// In the child, which has none of those who wait.

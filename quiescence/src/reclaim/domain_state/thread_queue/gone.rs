@@ -157,11 +157,9 @@ impl AtFork for Inner {}
 
 impl AtFork for List {
     fn hold(&self, held: &mut Held) {
-        let add = |queues: &'static Vec<Arc<Queue>>, held: &mut Held| {
-            queues.iter().for_each(|queue| held.add(Rank::Queue, &queue.inner));
-        };
-        // SAFETY: only locks are added.
-        unsafe { held.keep(self.0.clone(), add) };
+        held.keep(self.0.clone(), |queues, wanted| {
+            queues.iter().for_each(|queue| wanted.add(Rank::Queue, &queue.inner));
+        });
     }
 }
 

@@ -1,58 +1,13 @@
-//! The handlers that the system calls at a `fork` and at process exit.
-//!
-//! **Fork.** The child has only the forking thread, and finds every domain consistent. Before the
-//! fork, the handler takes every lock of the library that is in use, in the order of their ranks
-//! (`os/lock_rank.rs`). So no other thread is in the middle of a change when the memory is copied.
-//! Rooms that have such locks have entered them in the list of `os/forking.rs`. Parent and child
-//! release them. The child repairs what the missing threads left: it unregisters their readers,
-//! restarts from its fence a grace period that one of them drove, and makes their queues orphans,
-//! which the next `barrier` or the worker runs.
-//!
-//! **Exit.** The handler runs waiting callbacks, except those of C, until none is left or
-//! [`FINISH_NS`] has passed, and ends the library's threads.
+//! The orderly exit of the process: runs waiting callbacks, except those of C, until none is left
+//! or [`FINISH_NS`] has passed, and ends the library's threads.
 
-use std::sync::Once;
-
-use crate::gp::tuning;
-use crate::os::{clock, fence, forking, nap, percpu, thread};
+use crate::os::{clock, exit, forking, nap, thread};
 use crate::reclaim::{defer, domain_state, domain_state::Handle};
 
-/// Complete once the handlers below are installed.
-static INSTALL: Once = Once::new();
-
-/// Installs the handlers for `fork` and process exit, if they are not installed yet. Called when a
-/// domain or table is used for the first time.
+/// Has [`finish`] called from now on. Called once, when a domain or table is used for the first
+/// time.
 pub(crate) fn watch() {
-    INSTALL.call_once(|| {
-        assert!(forking::install([prepare, parent, child]), "quiescence: pthread_atfork failed");
-        assert!(thread::at_exit(finish), "quiescence: atexit failed");
-    });
-}
-
-/// Before the fork, in the forking thread.
-extern "C" fn prepare() {
-    // A one-time initialisation must not be in progress when the memory is copied: in the child no
-    // thread would finish it.
-    INSTALL.call_once(|| ());
-    tuning::default_bytes();
-    #[cfg(not(target_os = "linux"))] // elsewhere time begins at the first call
-    clock::monotonic_ns();
-    forking::hold();
-}
-
-/// After the fork, in the parent.
-extern "C" fn parent() {
-    drop(forking::release());
-}
-
-/// After the fork, in the child.
-extern "C" fn child() {
-    let Some(kept) = forking::release() else { return };
-    fence::register_after_fork();
-    percpu::register_after_fork();
-    thread::after_fork();
-    forking::repair();
-    drop(kept);
+    assert!(exit::at_exit(finish), "quiescence: atexit failed");
 }
 
 /// The longest time, in nanoseconds, for which process exit waits for other threads.
@@ -77,7 +32,7 @@ extern "C" fn finish() {
 /// Waits for them until `deadline_ns` at most: a callback that one of them runs may never return,
 /// or may itself be ending the process.
 fn end_threads(deadline_ns: u64) {
-    while forking::end_threads() && !thread::is_ours() && clock::monotonic_ns() < deadline_ns {
+    while forking::end_threads() && !thread::IS_OURS.get() && clock::monotonic_ns() < deadline_ns {
         nap::moment();
     }
 }

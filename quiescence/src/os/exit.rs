@@ -1,0 +1,115 @@
+//! The orderly end of the process: `main` returns, or a thread calls `exit`.
+//!
+//! The C library calls [`at_exit`]'s functions on the thread that ends the process, after the
+//! destructors of its thread-locals; the other threads are still running. `_exit`, `abort` and
+//! signals end a process without these calls.
+
+use std::thread::JoinHandle;
+
+/// Has `f` called at the orderly end of the process, once for each call of this. In a child made by
+/// `fork` it is called as well. Returns whether the system had the memory to remember it.
+pub(crate) fn at_exit(f: extern "C" fn()) -> bool {
+    #[cfg(miri)]
+    return imp::install(f);
+    // SAFETY: a function of the right type that lives as long as the code it is part of.
+    #[cfg(all(unix, not(miri)))]
+    return unsafe { libc::atexit(f) } == 0;
+    // Not supported: callbacks that wait when the process ends are not run.
+    #[cfg(not(any(unix, miri)))]
+    return [f].len() == 1;
+}
+
+/// Has the orderly end of the process wait for the end of a thread, if the system (Miri) requires
+/// it.
+pub(super) fn outlive(thread: JoinHandle<()>) {
+    #[cfg(miri)]
+    return imp::outlive(thread);
+    #[cfg(not(miri))]
+    drop(thread);
+}
+
+/// Miri has no `atexit`. The destructor of a thread-local of the main thread takes its place: the
+/// first one made there, so the last one dropped. Miri rejects threads that outlive the main one:
+/// those of the library are joined, however long that takes. (The functions wait for 200 ms at
+/// most, by a clock that advances by as much in some ten thousand steps.)
+#[cfg(miri)]
+mod imp {
+    use std::thread::JoinHandle;
+
+    use crate::os::sync::{self, Mutex, Rank};
+
+    static AT_EXIT: Mutex<Vec<extern "C" fn()>> = Mutex::new(Rank::AtExit, Vec::new());
+    static THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Rank::AtExit, Vec::new());
+
+    fn take<T>(list: &Mutex<Vec<T>>) -> Vec<T> {
+        std::mem::take(&mut *sync::lock(list))
+    }
+
+    struct Exit;
+
+    impl Drop for Exit {
+        fn drop(&mut self) {
+            let functions = take(&AT_EXIT);
+            loop {
+                // These ask the threads to end, including one that was started meanwhile.
+                functions.iter().rev().for_each(|function| function());
+                let threads = take(&THREADS);
+                if threads.is_empty() {
+                    break;
+                }
+                // A thread that has panicked has printed a message.
+                threads.into_iter().for_each(|thread| drop(thread.join()));
+            }
+        }
+    }
+
+    thread_local! {
+        static EXIT: Exit = const { Exit };
+    }
+
+    extern "C" fn on_the_main_thread() {
+        EXIT.with(|_| ());
+    }
+
+    #[used]
+    // SAFETY: a function of the type that this section contains.
+    #[unsafe(link_section = ".init_array")]
+    static BEFORE_MAIN: extern "C" fn() = on_the_main_thread;
+
+    pub(super) fn install(f: extern "C" fn()) -> bool {
+        sync::lock(&AT_EXIT).push(f);
+        true
+    }
+
+    pub(super) fn outlive(thread: JoinHandle<()>) {
+        sync::lock(&THREADS).push(thread);
+    }
+}
+
+#[cfg(all(test, unix, not(miri)))]
+mod tests {
+    use crate::common::processes::*;
+
+    extern "C" fn first() {
+        println!("the first function");
+    }
+
+    extern "C" fn second() {
+        println!("the second function");
+    }
+
+    #[test]
+    fn what_is_asked_for_is_called_at_the_end() {
+        if role().is_some() {
+            assert!(super::at_exit(first) && super::at_exit(second));
+            return println!("main ends");
+        }
+        let output = again(this_test!(), "child", &[]);
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let (_, at_the_end) = said.split_once("main ends").expect(&said);
+        for function in ["the first", "the second"] {
+            assert_eq!(at_the_end.matches(function).count(), 1, "{said}");
+        }
+    }
+}
