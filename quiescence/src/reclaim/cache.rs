@@ -1,10 +1,11 @@
-//! A per-thread cache of free blocks: a thread keeps a few blocks of memory from objects that it
-//! has freed, for objects that it makes next.
+//! A per-thread cache of free blocks: a thread keeps blocks of memory from objects that it has
+//! freed, for objects that it makes next.
 //!
-//! Replacing a value makes one and frees one of the same type: with a few blocks at hand neither
-//! calls the allocator, and the memory is likely to be in this CPU's cache still. A thread keeps a
-//! block of a size only after it has asked for one of that size in vain, so a thread that only
-//! frees keeps none.
+//! Replacing a value makes one and frees one of the same type: with blocks at hand neither calls
+//! the allocator, and the memory is likely to be in this CPU's cache still. What a thread has
+//! retired comes back a batch later, so it keeps about as many small blocks as a batch has. It
+//! keeps a block of a size only after it has asked for one of that size in vain, so a thread that
+//! only frees keeps none.
 //!
 //! Blocks come from the global allocator and are used with the layout that they were allocated
 //! with: multiples of eight bytes, aligned to eight, up to [`SIZE_MAX`]. All other layouts go
