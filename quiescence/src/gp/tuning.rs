@@ -132,11 +132,14 @@ impl AtomicTuning {
 
     #[inline(never)] // many places ask, all of them on slow paths
     fn value(&self, limit: Limit) -> u64 {
+        let word = &self.words[limit as usize];
         // Relaxed, here and in `set`: independent numbers, which order nothing.
-        match self.words[limit as usize].load(Relaxed) {
-            UNSET => defaults()[self.kind as usize][limit as usize],
-            set => set,
+        if word.load(Relaxed) == UNSET {
+            let default = defaults()[self.kind as usize][limit as usize];
+            // It is found at once from now on, unless another thread has set the word meanwhile.
+            let _ = word.compare_exchange(UNSET, default, Relaxed, Relaxed);
         }
+        word.load(Relaxed)
     }
 
     pub(crate) fn objects_max(&self) -> u64 {

@@ -248,7 +248,7 @@ pub(crate) fn admit_over(domain: &DomainState, queue: Option<OwnQueue<'_>>, obje
 /// sleepable domain: the thread may be in a section of it, which is not recorded. Not closures: the
 /// thread may hold a lock that one of them needs.
 pub(crate) fn is_settled_here(domain: &DomainState, queue: OwnQueue<'_>) -> bool {
-    queue.contents() == Contents::Objects && !domain.grace_periods.is_sleepable()
+    queue.contents == Contents::Objects && !domain.grace_periods.is_sleepable()
 }
 
 /// Has the worker run what has just been added over the limit, unless the queue's thread

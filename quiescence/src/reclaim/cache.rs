@@ -1,10 +1,11 @@
-//! A per-thread cache of free blocks: a thread keeps a few blocks of memory from objects that it
-//! has freed, for objects that it makes next.
+//! A per-thread cache of free blocks: a thread keeps blocks of memory from objects that it has
+//! freed, for objects that it makes next.
 //!
-//! Replacing a value makes one and frees one of the same type: with a few blocks at hand neither
-//! calls the allocator, and the memory is likely to be in this CPU's cache still. A thread keeps a
-//! block of a size only after it has asked for one of that size in vain, so a thread that only
-//! frees keeps none.
+//! Replacing a value makes one and frees one of the same type: with blocks at hand neither calls
+//! the allocator, and the memory is likely to be in this CPU's cache still. What a thread has
+//! retired comes back a batch later, so it keeps about as many small blocks as a batch has. It
+//! keeps a block of a size only after it has asked for one of that size in vain, so a thread that
+//! only frees keeps none.
 //!
 //! Blocks come from the global allocator and are used with the layout that they were allocated
 //! with: multiples of eight bytes, aligned to eight, up to [`SIZE_MAX`]. All other layouts go
@@ -22,8 +23,9 @@ use crate::reclaim::debug_objects;
 /// The largest block that is kept.
 const SIZE_MAX: usize = 512;
 
-/// Blocks of one size that a thread keeps at most.
-const KEEP: u8 = 64;
+/// Bytes of the blocks of one size that a thread keeps at most: of small ones as many as wait in a
+/// batch, so that the next batch is made of what the last one gave back.
+const KEEP: usize = 64 * SIZE_MAX;
 
 const SIZES: usize = SIZE_MAX / 8 + 1;
 
@@ -38,9 +40,9 @@ struct Block {
 struct Shelf {
     first: Cell<*mut Block>,
     /// How many more may be kept.
-    room: Cell<u8>,
-    /// How many were asked for while none was kept, up to [`KEEP`].
-    missed: Cell<u8>,
+    room: Cell<u16>,
+    /// How many were asked for while none was kept, up to [`KEEP`] bytes of them.
+    missed: Cell<u16>,
 }
 
 thread_local! {
@@ -116,7 +118,7 @@ fn take(size: usize) -> *mut Block {
             }
             // `notice` arranges for `clear` at the thread's end: a thread may make objects, and
             // free those of others, without ever reading or retiring.
-            None if shelf.missed.get() < KEEP && thread::notice_end() => {
+            None if usize::from(shelf.missed.get()) < KEEP / size && thread::notice_end() => {
                 shelf.missed.set(shelf.missed.get() + 1);
                 shelf.room.set(shelf.room.get() + 1);
             }
@@ -165,7 +167,7 @@ pub(crate) fn clear() {
             let layout = Layout::from_size_align(words * 8, 8).expect("small");
             shelf.room.set(0);
             // Count no more misses: nothing would return a block that is kept from now on.
-            shelf.missed.set(KEEP);
+            shelf.missed.set(u16::MAX);
             let mut block = shelf.first.replace(ptr::null_mut());
             while !block.is_null() {
                 let memory = block.cast::<u8>();
@@ -198,6 +200,22 @@ mod tests {
         assert_eq!(ptr::from_ref(&*third), second.cast_const(), "the block of the second");
         assert_eq!(third.0, [3; 9]);
         drop(third);
+        clear();
+    }
+
+    /// A past limit was 64 blocks of any size, fewer than a batch has.
+    #[test]
+    fn as_many_blocks_as_a_batch_has_come_back() {
+        type Small = [u64; 7];
+        const BATCH: usize = 512;
+        let made = |_| Box::into_raw(boxed(Small::default()));
+        let first: Vec<_> = (0..BATCH).map(made).collect();
+        // SAFETY: from boxes.
+        first.iter().for_each(|&object| unsafe { free(object) });
+        let again: Vec<_> = (0..BATCH).map(made).collect();
+        assert!(again.iter().eq(first.iter().rev()), "the last one that was freed first");
+        // SAFETY: as above.
+        again.iter().for_each(|&object| unsafe { free(object) });
         clear();
     }
 

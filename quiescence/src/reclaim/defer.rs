@@ -217,14 +217,13 @@ pub(crate) fn retire_box_over<K: Named, T: Send + 'static>(
     object: Timed<'_, Address<Boxed<T>>>,
     bytes: usize,
 ) {
-    if !object.is_ripe() || !may_free_here() {
-        let object = object.into_pending();
-        object.note();
-        // It is not refused.
-        let _queued = queue(tag, object, Amount::object(bytes as u64), Patience::Unowed);
-    } else {
-        object.end();
+    if object.is_ripe() && may_free_here() {
+        return object.end();
     }
+    let object = object.into_pending();
+    object.note();
+    // It is not refused.
+    let _queued = queue(tag, object, Amount::object(bytes as u64), Patience::Unowed);
 }
 
 // ---- room, before an object is unlinked ---------------------------------------------------------
@@ -405,8 +404,8 @@ fn batch_of(domain: &DomainState, contents: Contents) -> u64 {
 #[cold]
 pub(crate) fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {
     let domain = tag.core();
-    let closed = close_if_full(domain, queue, batch_of(domain, queue.contents()));
-    if queue.contents() == Contents::Closures {
+    let closed = close_if_full(domain, queue, batch_of(domain, queue.contents));
+    if queue.contents == Contents::Closures {
         if closed {
             if Sections::of_this_thread() == Sections::None {
                 domain.grace_periods.advance(Me::this_thread());
@@ -419,6 +418,8 @@ pub(crate) fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {
         return;
     }
     match Sections::of_this_thread() {
+        // Nothing is ready, and nothing waits for a grace period: no lock is taken to see that.
+        Sections::None if queue.is_all_open() => {}
         Sections::None => {
             let is_hazard = domain.grace_periods.hazards.is_some();
             let share = if is_hazard { RUN_SHARE_HAZARD } else { RUN_SHARE };

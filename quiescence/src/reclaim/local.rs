@@ -16,7 +16,7 @@ use crate::reclaim::domain_state::{DomainState, Handle};
 
 mod table;
 
-use table::{Local, Table};
+use table::{HAS_OTHER_SLOTS, Local, Table};
 pub(crate) use table::{
     ended, existing_slot, handle_slot, implicit_slot, last_queue, leave_thread, own_objects,
     own_queues, qsbr_slot, queue, release_handle, release_other, slots_queue, unregister_if_unused,
@@ -38,10 +38,8 @@ pub(crate) struct Section {
 
 /// The section of a domain that the calling thread is in, if it is in one.
 pub(crate) fn section_in(domain: &DomainState) -> Option<Section> {
-    let section = |slot: &Slot| {
-        let is_one = !slot.is_quiescent();
-        is_one.then(|| Section { qsbr: slot.is_qsbr(), began: slot.began() })
-    };
+    let of = |slot: &Slot| Section { qsbr: slot.is_qsbr(), began: slot.began() };
+    let section = |slot: &Slot| (!slot.is_quiescent()).then(|| of(slot));
     let gp_words = &raw const domain.grace_periods.gp_words;
     let liburcu = || record::own().filter(|slot| ptr::eq(slot.core_ptr(), gp_words));
     Table::existing(|table| table.slots_in(domain).find_map(section))
@@ -130,9 +128,11 @@ impl Sections {
             return Self::Ordinary;
         }
         let mut all = Self::None;
-        each_section(|slot| {
-            all = all.max(if slot.is_qsbr() { Self::Qsbr } else { Self::Ordinary });
-        });
+        if HAS_OTHER_SLOTS.get() || record::own().next().is_some() {
+            each_section(|slot| {
+                all = all.max(if slot.is_qsbr() { Self::Qsbr } else { Self::Ordinary });
+            });
+        }
         all
     }
 }

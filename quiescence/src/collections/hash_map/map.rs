@@ -259,7 +259,8 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// over the limit already.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        self.domain.core().grace_periods.is_sleepable() || defer::may_replace(self.tag(), None)
+        let is_sleepable = !D::STATIC && self.domain.core().grace_periods.is_sleepable();
+        is_sleepable || defer::may_replace(self.tag(), None)
     }
 
     /// What one is charged that owns nothing.

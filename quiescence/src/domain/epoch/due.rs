@@ -3,7 +3,7 @@
 
 use grace::Urgency;
 use grace::batch;
-use grace::limit::Context;
+use grace::limit::{Amount, Context};
 
 use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::context;
@@ -22,14 +22,16 @@ pub(super) fn may_drain() -> bool {
 /// its fence interrupts them, and threads that flush do so after each update.
 const WORTH_A_FENCE: u64 = 64;
 
+/// Additions of a round, at the end of which a share is looked for.
+const ROUND: u64 = batch::TEND_EVERY as u64 + 1;
+
 /// How many objects and functions a thread defers in sections before it runs about as many that are
 /// ready. A go has a cost of its own (the queue's lock, its account), some 600 instructions, and so
 /// has the look whether one is due; shared by 108, they are a tenth of what one function costs. As
 /// many as twelve rounds of additions have, at the end of which it is compared; of more, the share
 /// would take three goes.
-const SHARE: u64 = 108;
+const SHARE: u64 = 12 * ROUND;
 const _: () = {
-    assert!(SHARE.is_multiple_of(batch::TEND_EVERY as u64 + 1), "met at the end of a round");
     assert!(batch::run_share(SHARE) <= 2 * batch::RUN_UNTIMED, "two goes run a share");
 };
 
@@ -51,9 +53,16 @@ fn is_alone(domain: &DomainState) -> bool {
 /// Tends the queue if a batch is full, or the calling thread has retired [`SHARE`] objects in the
 /// domain since it last dropped some. Returns whether that is so: then it is to drop some when its
 /// section ends. Out of line, as only each ninth addition calls it.
+///
+/// Whether an eighth of the limit is open is asked before the domain is asked for more room: if the
+/// local stock has too little for another round of objects as large as the last one was. As long as
+/// the stock lasts, and until the next share, no more is charged to the domain.
 #[cold]
-pub(super) fn tend_if_share(tag: &dyn Named, queue: OwnQueue<'_>) -> bool {
-    let is_share = queue.added() >= SHARE || queue.is_full(tag.core(), BATCH);
+pub(super) fn tend_if_share(tag: &dyn Named, queue: OwnQueue<'_>, last: Amount) -> bool {
+    let left = queue.local_stock().stock().left();
+    let is_share = queue.added() >= SHARE
+        || (left.objects < ROUND || left.bytes / ROUND < last.bytes)
+            && queue.is_full(tag.core(), BATCH);
     if is_share {
         defer::tend(tag, queue);
     }
@@ -80,7 +89,7 @@ pub(super) fn catch_up_after_section(domain: &DomainState, flushed: bool) {
 
 fn drop_all_that_is_ready(domain: &DomainState) {
     let mut queues = domain.queues.all();
-    queues.retain(|queue| queue.contents() == Contents::Objects);
+    queues.retain(|queue| queue.contents == Contents::Objects);
     queues.iter().for_each(|queue| queue.close(domain, Urgency::Expedited));
     domain.grace_periods.advance_at_tick(Me::this_thread());
     queues.iter().for_each(|queue| _ = defer::run_share(domain, queue, batch::BATCH));

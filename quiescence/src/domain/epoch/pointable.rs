@@ -4,6 +4,8 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::mem::MaybeUninit;
 use std::ptr;
 
+use crate::reclaim::cache;
+
 /// Types to which a single word can point: every sized type, and `[MaybeUninit<T>]`, whose length
 /// is stored in front of the elements.
 ///
@@ -54,7 +56,7 @@ impl<T> Pointable for T {
     const SIZE_OF_EACH: Option<usize> = Some(size_of::<T>());
 
     unsafe fn init(init: T) -> usize {
-        Box::into_raw(Box::new(init)).expose_provenance()
+        Box::into_raw(cache::boxed(init)).expose_provenance()
     }
 
     #[inline]
@@ -71,7 +73,7 @@ impl<T> Pointable for T {
 
     unsafe fn drop(ptr: usize) {
         // SAFETY: from a box, dropped once.
-        drop(unsafe { Box::from_raw(ptr::with_exposed_provenance_mut::<T>(ptr)) });
+        unsafe { cache::free(ptr::with_exposed_provenance_mut::<T>(ptr)) };
     }
 }
 

@@ -86,7 +86,8 @@ pub(crate) struct Queue {
     bytes_finished: AtomicU64,
     /// The thread that adds, as [`thread::token`]; or [`Self::SHARED`].
     owner: usize,
-    contents: Contents,
+    /// Whether it holds objects or closures.
+    pub(crate) contents: Contents,
     /// The owner is gone; no thread adds any more.
     orphan: AtomicBool,
     /// The owner has run callbacks itself since the worker last asked.
@@ -263,11 +264,6 @@ impl Queue {
         }
     }
 
-    /// Whether it holds objects or closures.
-    pub(crate) fn contents(&self) -> Contents {
-        self.contents
-    }
-
     /// Whether it is a queue of that domain, which alone knows when its cookies are done.
     #[inline(always)]
     pub(crate) fn is_of(&self, domain: &DomainState) -> bool {
@@ -420,6 +416,13 @@ impl<'q> OwnQueue<'q> {
         self.own.0.stream.last_kind()
     }
 
+    /// Whether none of its callbacks is ready or waits for a grace period: all are open.
+    pub(crate) fn is_all_open(self) -> bool {
+        // Relaxed, both: a hint. A thread that has counted some asks for a grace period, and looks
+        // here again at its next additions.
+        self.counted.load(Relaxed) == self.finished.load(Relaxed)
+    }
+
     /// How many have been added since [`take_added`](Self::take_added).
     pub(crate) fn added(self) -> u64 {
         self.written() - self.own.0.taken.get()
@@ -436,8 +439,7 @@ impl<'q> OwnQueue<'q> {
     /// ([`batch::is_full`]).
     pub(crate) fn is_full(self, domain: &DomainState, batch: u64) -> bool {
         let open = self.written() - self.counted.load(Relaxed);
-        let bytes = self.own.0.stream.bytes();
-        let bytes = bytes_between(self.bytes_counted.load(Relaxed), bytes);
+        let bytes = bytes_between(self.bytes_counted.load(Relaxed), self.own.0.stream.bytes());
         batch::is_full(open, bytes, batch, domain.limit())
     }
 
@@ -575,21 +577,22 @@ impl Queue {
         // `in_user` is true while a callback itself runs. The catch below is for users' panics
         // alone: if the library's own code panicked in it, the next round would go on from a cursor
         // that stands anywhere.
-        let (mut panicked, mut in_user) = (0, false);
-        let (mut begun, is_scanned) = (Amount::NONE, !protected.is_empty());
+        let (mut panicked, in_user) = (0, &Cell::new(false));
+        let (begun, is_scanned) = (&Cell::new(Amount::NONE), !protected.is_empty());
         // Without a clock if there are few.
         let ends_ns = batch::is_timed(claimed)
             .then(|| clock::monotonic_ns().saturating_add(domain.grace_periods.tuning.run_ns()));
         let left = running_callbacks(&domain.grace_periods, |running| {
-            while begun.objects < claimed {
-                let until = claimed.min((begun.objects / RUN_CHUNK + 1) * RUN_CHUNK);
+            while begun.get().objects < claimed {
+                let until = claimed.min((begun.get().objects / RUN_CHUNK + 1) * RUN_CHUNK);
+                let cursor = &mut *cursor;
                 // Many under one catch: where one panics, the next round goes on behind it.
-                let some = || {
-                    while begun.objects < until {
+                let some = move || {
+                    while begun.get().objects < until {
                         // SAFETY: claimed and not yet read.
                         let one = unsafe { cursor.next() };
-                        begun = begun.plus(Amount { objects: 1, bytes: one.bytes() });
-                        running.begun(begun);
+                        begun.set(begun.get().plus(Amount { objects: 1, bytes: one.bytes() }));
+                        running.begun(begun.get());
                         //~ skip-one
                         if is_scanned
                             && let Some(kept) = domain.kept.keep_if_protected(&one, protected)
@@ -597,18 +600,18 @@ impl Queue {
                             running.spend(kept);
                             continue;
                         }
-                        in_user = true;
+                        in_user.set(true);
                         // SAFETY: the next one, run once; it was ready: its grace period has ended,
                         // and no slot names it.
                         unsafe { one.run() };
-                        in_user = false;
+                        in_user.set(false);
                     }
                 };
                 if !user_code::caught(Site::Callback, some) {
-                    assert!(mem::take(&mut in_user), "the library has panicked, not a callback");
+                    assert!(in_user.take(), "the library has panicked, not a callback");
                     panicked += 1;
                 }
-                if begun.objects.is_multiple_of(RUN_CHUNK)
+                if begun.get().objects.is_multiple_of(RUN_CHUNK)
                     && ends_ns.is_some_and(|ends_ns| clock::monotonic_ns() >= ends_ns)
                 {
                     break;
@@ -626,8 +629,8 @@ impl Queue {
             domain.charge.give_back(left); //~ lost-room
         }
         //~ uncharged-twice
-        trace::callbacks_run(domain.grace_periods.source(), begun.objects);
-        begun
+        trace::callbacks_run(domain.grace_periods.source(), begun.get().objects);
+        begun.get()
     }
 
     /// Waits for the queue's runner, if there is one; may return before it stops. Returns whether

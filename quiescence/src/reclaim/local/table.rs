@@ -18,6 +18,11 @@
 //!
 //! **Invariant [TT-2]: each domain whose limit the thread exceeds is watched.** Only
 //! [`crate::reclaim::at_limit`] borrows, and calls [`Table::watch_over_limit`].
+//!
+//! **Invariant [TT-3]: a thread without [`HAS_OTHER_SLOTS`] is in no section but those that began
+//! with [`thread_slots::global_slot`],** and liburcu readers'. [`Table::watched_entry`], through
+//! which each slot is given out, sets it; and [`implicit_slot`] takes that back if from then on the
+//! slot is found there, which it is until it is unregistered, in no section.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -38,6 +43,9 @@ thread_local! {
     static TABLE: Cell<*mut RefCell<Table>> = const { Cell::new(ptr::null_mut()) };
     /// The queue of objects that this thread last added to, and that of closures.
     static LAST: [Cell<Last>; 2] = const { [const { Cell::new(Last::NONE) }; 2] };
+    /// Whether the thread was ever given a slot that [`thread_slots::global_slot`] does not find
+    /// [TT-3].
+    pub(super) static HAS_OTHER_SLOTS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A queue and its domain; or nulls.
@@ -158,6 +166,7 @@ impl Table {
 
     /// As [`entry`](Self::entry), for a slot with which a section may begin [TT-1].
     fn watched_entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
+        HAS_OTHER_SLOTS.set(true); // [TT-3]
         let place = self.find_or_insert(domain, tag);
         let place = self.watch(place);
         self.at(place, domain)
@@ -186,11 +195,6 @@ impl Table {
     /// The thread's slots in a domain.
     pub(super) fn slots_in(&self, domain: &DomainState) -> impl Iterator<Item = &Slot> {
         self.find(domain).into_iter().flat_map(Local::slots)
-    }
-
-    /// All entries: for an exiting thread.
-    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Local> {
-        self.entries.iter_mut()
     }
 
     /// Watches an entry. Returns its new place.
@@ -267,11 +271,6 @@ impl Table {
         self.entries.remove(domain);
     }
 
-    /// Forgets the domains in which the exiting thread has no slot left, and those that have ended.
-    fn keep_used(&mut self) {
-        self.retain(&|local| !local.is_unused());
-    }
-
     /// Forgets the domains that have ended.
     #[cold]
     #[inline(never)]
@@ -280,6 +279,7 @@ impl Table {
         self.retain(&|_| true);
     }
 
+    /// Forgets the domains for which `keep` is false, and those that have ended.
     fn retain(&mut self, keep: &dyn Fn(&Local) -> bool) {
         forget_last();
         let keep = |local: &Local| local.domain.is_alive() && keep(local);
@@ -376,7 +376,7 @@ pub(crate) fn implicit_slot<'c>(
     remember: impl FnOnce(&'static Slot),
 ) -> &'c Slot {
     Table::get(|table| {
-        let exiting = table.exiting;
+        let (exiting, had_others) = (table.exiting, HAS_OTHER_SLOTS.get());
         let local = table.watched_entry(domain, tag);
         let slot = local.slot(domain);
         if exiting {
@@ -388,6 +388,7 @@ pub(crate) fn implicit_slot<'c>(
             slot.acquire(1);
         }
         remember(slot);
+        HAS_OTHER_SLOTS.set(had_others || !ptr::eq(thread_slots::global_slot(), slot)); // [TT-3]
         slot
     })
 }
@@ -458,7 +459,7 @@ pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
         table.exiting = true;
         forget_last();
         let mut orphans = Vec::new();
-        for local in table.iter_mut() {
+        for local in table.entries.iter_mut() {
             let Some(handle) = local.domain.upgrade() else {
                 continue;
             };
@@ -474,7 +475,7 @@ pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
             local.unregister_if_unused();
             orphans.push((handle, std::mem::take(&mut local.queues)));
         }
-        table.keep_used();
+        table.retain(&|local| !local.is_unused());
         orphans
     });
     cache::clear();
@@ -558,13 +559,8 @@ fn find_queue<'c>(
 
 /// The thread's queues in a domain, of those to which it ever added there.
 pub(crate) fn own_queues(domain: &DomainState) -> Vec<Arc<Queue>> {
-    let mut queues = Vec::new();
-    Table::existing(|table| {
-        for queue in table.find(domain).iter().flat_map(|local| &local.queues) {
-            queues.extend(queue.clone());
-        }
-    });
-    queues
+    let of = |local: &Local| local.queues.iter().flatten().cloned().collect();
+    Table::existing(|table| table.find(domain).map(of)).flatten().unwrap_or_default()
 }
 
 /// The thread's queue of retired objects in a domain, if it ever retired anything there. Without a
