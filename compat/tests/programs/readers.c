@@ -261,6 +261,43 @@ static void idle_readers_hold_nothing_up(void)
 	thread_end(thread);
 }
 
+#if !IS_BP
+static struct held_section last;
+static pthread_key_t last_key;
+
+static void reads_and_unregisters(void *argument)
+{
+	(void)argument;
+	section_begin();
+	flag_set(&last.inside);
+	flag_await(&last.leave);
+	section_end();
+	rcu_unregister_thread();
+}
+
+static void *ends_registered(void *argument)
+{
+	rcu_register_thread();
+	CHECK_EQUAL(pthread_setspecific(last_key, argument), 0);
+	return NULL;
+}
+
+/* Made after the libraries were loaded: it comes after their keys in each round. */
+static void a_keys_destructor_reads_and_unregisters(void)
+{
+	struct updater updater = { 0 };
+
+	CHECK_EQUAL(pthread_key_create(&last_key, reads_and_unregisters), 0);
+	last.thread = thread_start(ends_registered, &last);
+	flag_await(&last.inside);
+	updater_start(&updater);
+	CHECK(!flag_is_set(&updater.done));
+	held_section_end(&last);
+	thread_end(updater.thread);
+	pthread_key_delete(last_key);
+}
+#endif
+
 static void initialised_by_hand(void)
 {
 #if !IS_QSBR
@@ -292,6 +329,9 @@ CASES(
 	CASE(threads_come_and_go),
 	CASE(readers_synchronize_at_once),
 	CASE(idle_readers_hold_nothing_up),
+#if !IS_BP
+	CASE(a_keys_destructor_reads_and_unregisters),
+#endif
 	CASE(initialised_by_hand),
 #ifdef FLAVOR_SIGNAL
 	CASE(the_librarys_own_end),
