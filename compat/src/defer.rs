@@ -157,13 +157,13 @@ of_flavors! {
             set_registered(flavor, false);
             return -libc::ENOMEM;
         }
-        reader::attend_end();
+        reader::attend_last_round();
         0
     }
 
     /// `rcu_defer_unregister_thread`: returns when all that the thread has deferred was called.
     fn quiescence_urcu_defer_unregister_thread(flavor) {
-        if !set_registered(flavor, false) {
+        if !set_registered(flavor, false) && !reader::has_ended() {
             fatal(format_args!(
                 "{flavor}_defer_unregister_thread() by a thread that is not registered; call \
                  {flavor}_defer_register_thread() on the same thread first"

@@ -137,6 +137,7 @@ fn scan() -> bool {
             let Object { next, reclaim } = unsafe { ptr::read(object) };
             // SAFETY: once, and no hazard pointer protects it.
             unsafe { reclaim(object) };
+            runner::register(); // the deleter may have unregistered it
             object = next;
         }
     }

@@ -1,11 +1,12 @@
 //! Readers: how threads register, and how a thread that ends is unregistered.
 //!
 //! A thread that ends without having unregistered is unregistered by a thread-specific key's
-//! destructor. These destructors run in rounds. A later destructor may register the thread again;
-//! the next round unregisters it. In the last round registration is refused, as nothing would undo
-//! it. But the library counts the rounds only for threads that registered before they began. A
-//! thread that registers for the very first time in a destructor of the last round must unregister
-//! there itself, as with liburcu.
+//! destructor. These destructors run in rounds. The program's may still read, and unregister the
+//! thread, so ours does nothing before the last round. After it, registration is refused, because
+//! nothing would undo it. But the library can count the rounds only if the thread registered before
+//! they began. If not, each run of ours unregisters the thread, as it may be the last one. A thread
+//! that registers for the very first time in a destructor of the last round must unregister there
+//! itself, as with liburcu.
 //!
 //! A bp reader is registered by its first section, which may be in a signal handler. The code that
 //! the handler interrupts may hold the library's locks, or be changing its thread-local table. So,
@@ -42,6 +43,20 @@ thread_local! {
     static IMPLICIT: [Cell<bool>; FLAVORS] = const { [const { Cell::new(false) }; FLAVORS] };
     /// How often `thread_ends` has run on the thread.
     static ROUND: Cell<u32> = const { Cell::new(0) };
+    /// Whether `ROUND` is the number of the round: the thread registered before the first.
+    static IS_COUNTED: Cell<bool> = const { Cell::new(false) };
+    /// Whether the library has unregistered the thread.
+    static HAS_ENDED: Cell<bool> = const { Cell::new(false) };
+    static BEFORE_ROUNDS: BeforeRounds = const { BeforeRounds };
+}
+
+/// Dropped before the keys' destructors begin; never, if it is first used in one.
+struct BeforeRounds;
+
+impl Drop for BeforeRounds {
+    fn drop(&mut self) {
+        IS_COUNTED.set(true);
+    }
 }
 
 /// Whether the calling thread is registered: its record says so.
@@ -96,7 +111,7 @@ fn register(flavor: Flavor) {
         ));
     }
     enter(flavor, record);
-    attend_end();
+    attend_last_round();
 }
 
 /// Registers the calling thread until it ends, unless it is registered. The program may still
@@ -113,6 +128,9 @@ fn unregister(flavor: Flavor) {
         return; // as in liburcu: the thread is unregistered when it ends
     }
     if !is_registered(flavor) {
+        if has_ended() {
+            return; // the library was first, in the last round
+        }
         fatal(format_args!(
             "{flavor}_unregister_thread() by a thread that is not registered; each thread must \
              register itself, once"
@@ -235,8 +253,20 @@ pub(crate) fn make_key() -> libc::pthread_key_t {
     })
 }
 
-/// Has `thread_ends` called at the end of the calling thread.
-pub(crate) fn attend_end() {
+/// Has `thread_ends` called in the last round of the calling thread's destructors.
+pub(crate) fn attend_last_round() {
+    _ = BEFORE_ROUNDS.try_with(|_| ()); // an error if it was dropped: they are counted
+    attend_end();
+}
+
+/// Whether the library has unregistered the calling thread, whose later destructors may do so, too.
+pub(crate) fn has_ended() -> bool {
+    HAS_ENDED.get()
+}
+
+/// Has `thread_ends` called in the next round of the calling thread's destructors. Allocates
+/// nothing.
+fn attend_end() {
     let key = make_key();
     let any: *const c_void = ptr::from_ref(&KEY).cast();
     // SAFETY: our own key; it only matters that the value is not null.
@@ -246,9 +276,14 @@ pub(crate) fn attend_end() {
     }
 }
 
-/// The thread ends. Only a later destructor may still read or defer.
+/// The thread ends. After the last round only a later destructor may still read or defer.
 unsafe extern "C" fn thread_ends(_any: *mut c_void) {
     ROUND.set(ROUND.get() + 1);
+    //~ compat-last-round:
+    if IS_COUNTED.get() && ROUND.get() < ROUNDS {
+        return attend_end();
+    }
+    HAS_ENDED.set(true);
     // With signals blocked, no handler finds bp's pointer half done, or begins a section that is
     // cut off here.
     signals::blocked(|| {

@@ -97,6 +97,7 @@ impl Item {
             types.map(|one| quote("$0: ::quiescence::Weigh,", &[stream(&one.name)])).collect();
         let fields = self.variants.iter().flat_map(|variant| &variant.fields);
         let owns: TokenStream = fields
+            .filter(|field| !field.is_function())
             .map(|field| quote("|| <$0 as ::quiescence::Weigh>::OWNS", &[stream(&field.of)]))
             .collect();
         let arms: TokenStream = self.variants.iter().map(Variant::arm).collect();
@@ -123,6 +124,15 @@ impl Item {
     }
 }
 
+impl Field {
+    /// Whether it is a pointer to a function, which owns nothing: not every `for<'a> fn(&'a T)` is
+    /// some `fn(A)`.
+    fn is_function(&self) -> bool {
+        let begins = ["fn", "for", "unsafe", "extern"];
+        self.of.first().is_some_and(|first| begins.contains(&first_word(first).as_str()))
+    }
+}
+
 impl Variant {
     /// What a value of it owns: an arm of the `match`.
     fn arm(&self) -> TokenStream {
@@ -142,6 +152,9 @@ impl Variant {
                 None => proc_macro::Literal::usize_unsuffixed(number).into(),
             };
             pattern.extend(quote("$0: $1,", &[name.into(), binding.clone()]));
+            if field.is_function() {
+                continue;
+            }
             sum.extend(quote(".saturating_add(::quiescence::Weigh::owned($0))", &[binding]));
         }
         quote("$0 { $1 } => $2,", &[path, pattern, sum])
@@ -199,7 +212,12 @@ struct Tokens {
 
 impl Tokens {
     fn new(stream: TokenStream) -> Self {
-        Self { all: stream.into_iter().collect(), at: 0 }
+        // `$lifetime` of a macro: a group of the apostrophe and the name.
+        let ungrouped = |token: TokenTree| match (first_word(&token).as_str(), token) {
+            ("'", TokenTree::Group(lifetime)) => lifetime.stream(),
+            (_, other) => other.into(),
+        };
+        Self { all: stream.into_iter().flat_map(ungrouped).collect(), at: 0 }
     }
 
     fn peek(&self) -> Option<&TokenTree> {
@@ -247,9 +265,8 @@ impl Tokens {
     fn visibility(&mut self) {
         match self.peek() {
             // `$vis` of a macro: it may be empty, which a `$type` is not.
-            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::None => {
-                let first = group.stream().into_iter().next().map(|token| token.to_string());
-                self.at += usize::from(first.is_none_or(|first| first == "pub"));
+            Some(token @ TokenTree::Group(_)) => {
+                self.at += usize::from(["", "pub"].contains(&first_word(token).as_str()));
             }
             Some(TokenTree::Ident(word)) if word.to_string() == "pub" => {
                 self.at += 1;
@@ -368,6 +385,16 @@ impl Tokens {
             predicates.push(Punct::new(',', Spacing::Alone).into());
         }
         predicates
+    }
+}
+
+/// The first token's text, in a group of a macro's variable that one's.
+fn first_word(token: &TokenTree) -> String {
+    match token {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
+            group.stream().into_iter().next().map_or_else(String::new, |first| first_word(&first))
+        }
+        other => other.to_string(),
     }
 }
 

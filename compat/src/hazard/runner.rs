@@ -77,10 +77,7 @@ fn start() {
     extern "C" fn main(_: *mut c_void) -> *mut c_void {
         threads::name(c"hazard_pointer");
         IS_THIS.set(true);
-        // Deleters may use C's readers, as callbacks may.
-        if Flavor::Memb.is_attached() {
-            reader::register_implicitly(Flavor::Memb);
-        }
+        register();
         run();
         ptr::null_mut()
     }
@@ -89,6 +86,13 @@ fn start() {
         Some(thread) => _ = unsafe { libc::pthread_detach(thread) },
         // AcqRel: as in `wake`.
         None => _ = STATE.swap(ABSENT, AcqRel),
+    }
+}
+
+/// Makes the runner a reader: deleters may use C's readers, as callbacks may.
+pub(super) fn register() {
+    if Flavor::Memb.is_attached() {
+        reader::register_implicitly(Flavor::Memb);
     }
 }
 

@@ -81,6 +81,32 @@ fn the_thread_that_reclaims_is_woken() {
     }
 }
 
+/// It may register the thread that calls it, and unregister it. The next one, of the same look or
+/// of a later one, found no reader.
+#[test]
+fn after_a_deleter_that_unregisters_the_next_is_a_reader_again() {
+    static READERS: AtomicU32 = AtomicU32::new(0);
+
+    unsafe extern "C" fn reclaim_as_a_reader(object: *mut Object) {
+        READERS.fetch_add(u32::from(is_marked(MEMB)), SeqCst);
+        register(MEMB);
+        unregister(MEMB);
+        // SAFETY: as there.
+        unsafe { reclaim(object) };
+    }
+
+    attach();
+    let gone = [const { AtomicBool::new(false) }; 20];
+    for gone in &gone {
+        let object = object(gone);
+        // SAFETY: not retired yet.
+        unsafe { (*object).reclaim = Some(reclaim_as_a_reader) };
+        retire(object);
+    }
+    until(|| gone.iter().all(|gone| gone.load(Acquire)));
+    assert_eq!(READERS.load(SeqCst), 20);
+}
+
 #[test]
 fn places_are_used_again() {
     attach();

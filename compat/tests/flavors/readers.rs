@@ -77,39 +77,110 @@ fn a_thread_that_ends_is_no_reader_any_more() {
     }
 }
 
-/// `pthread_key_create`'s destructors run in rounds: one that comes after ours may read, and
-/// register for it.
+/// `pthread_key_create`'s destructors run in rounds. One that comes after ours may read, and need
+/// not even leave; it may unregister, and register again.
 #[test]
 fn destructors_that_run_later_may_read() {
     attach();
     for flavor in SECTIONS {
-        let flavor = flavor as usize;
-        let mut key = 0;
-        // SAFETY: a place for a key, and a function that lives for ever.
-        assert_eq!(unsafe { libc::pthread_key_create(&raw mut key, Some(reads)) }, 0);
-        elsewhere(|| {
-            // Made and set after ours, so its destructor runs after ours in each round.
-            register(flavor as u32);
-            // SAFETY: a key; the value is the flavour, plus 1 as it may not be null.
-            unsafe { libc::pthread_setspecific(key, (flavor + 1) as *const _) };
-        });
-        quiescence_urcu_synchronize(flavor as u32);
-        // SAFETY: no thread uses it any more.
-        unsafe { libc::pthread_key_delete(key) };
+        for registers_again in [false, true] {
+            ends_with(
+                || register(flavor),
+                move |_| {
+                    reads(flavor);
+                    if registers_again {
+                        read_unlock(flavor);
+                        unregister(flavor);
+                        register(flavor);
+                        reads(flavor);
+                    }
+                    false
+                },
+            );
+            quiescence_urcu_synchronize(flavor);
+        }
     }
-    assert_eq!(LATE_READS.load(SeqCst), SECTIONS.len() as u32);
 }
 
-static LATE_READS: AtomicU32 = AtomicU32::new(0);
+/// A destructor may be the first to register its thread, whose rounds are not counted.
+#[test]
+fn destructors_may_register() {
+    attach();
+    for flavor in SECTIONS {
+        for first in 1..ROUNDS {
+            ends_with(
+                || (),
+                move |round| {
+                    if round == first {
+                        register(flavor);
+                        assert_eq!(quiescence_urcu_defer_register_thread(flavor), 0);
+                        reads(flavor);
+                    }
+                    round < first
+                },
+            );
+            quiescence_urcu_synchronize(flavor);
+        }
+    }
+}
 
-unsafe extern "C" fn reads(value: *mut std::ffi::c_void) {
-    let flavor = value.addr() as u32 - 1;
-    register(flavor);
+/// In the last round the library's comes first.
+#[test]
+fn the_last_destructor_may_unregister() {
+    attach();
+    for flavor in ALL {
+        ends_with(
+            || {
+                register(flavor);
+                assert_eq!(quiescence_urcu_defer_register_thread(flavor), 0);
+            },
+            move |round| {
+                if round == ROUNDS {
+                    quiescence_urcu_defer_unregister_thread(flavor);
+                    unregister(flavor);
+                }
+                round < ROUNDS
+            },
+        );
+        quiescence_urcu_synchronize(flavor);
+    }
+}
+
+fn reads(flavor: u32) {
     read_lock(flavor);
     let state = quiescence_urcu_start_poll(flavor);
     assert_not_over(flavor, state);
-    // It does not even leave.
-    LATE_READS.fetch_add(1, SeqCst);
+}
+
+/// glibc's rounds of destructors.
+const ROUNDS: u32 = 4;
+
+/// Begins a thread that ends with a destructor, which is called with the number of its round, and
+/// again in the next one if it says so. Its key is made after ours, so it comes later in each.
+fn ends_with(begin: impl FnOnce() + Send, end: impl Fn(u32) -> bool + Sync) {
+    type End<'a> = (libc::pthread_key_t, AtomicU32, &'a (dyn Fn(u32) -> bool + Sync));
+
+    unsafe extern "C" fn run(value: *mut std::ffi::c_void) {
+        // SAFETY: the thread's value, which outlives it.
+        let (key, round, end) = unsafe { &*value.cast::<End<'_>>() };
+        if end(round.fetch_add(1, SeqCst) + 1) {
+            // SAFETY: the key and its value.
+            unsafe { libc::pthread_setspecific(*key, value) };
+        }
+    }
+
+    let mut key = 0;
+    // SAFETY: a place for a key, and a function that lives for ever.
+    assert_eq!(unsafe { libc::pthread_key_create(&raw mut key, Some(run)) }, 0);
+    let end: End<'_> = (key, AtomicU32::new(0), &end);
+    elsewhere(|| {
+        begin();
+        // SAFETY: a key of ours; the value stays until the thread was joined.
+        unsafe { libc::pthread_setspecific(key, ptr::from_ref(&end).cast()) };
+    });
+    assert_ne!(end.1.load(SeqCst), 0, "the destructor has run");
+    // SAFETY: no thread uses it any more.
+    unsafe { libc::pthread_key_delete(key) };
 }
 
 /// What C++ has inlined looks at the record, and registers a thread that the program may register

@@ -198,6 +198,31 @@ CASE(registers_again)
 	}
 }
 
+static pthread_key_t last_key;
+
+static void defers_and_leaves(void *argument)
+{
+	defer_rcu(add, argument);
+	leave();
+	CHECK_EQUAL(count_of(&calls), 2);
+}
+
+static void *ends_registered(void *argument)
+{
+	enter();
+	defer_rcu(add, argument);
+	CHECK_EQUAL(pthread_setspecific(last_key, argument), 0);
+	return NULL;
+}
+
+CASE(a_keys_destructor_defers_and_unregisters)
+{
+	CHECK_EQUAL(pthread_key_create(&last_key, defers_and_leaves), 0);
+	thread_end(thread_start(ends_registered, &last_key));
+	CHECK_EQUAL(count_of(&calls), 2);
+	pthread_key_delete(last_key);
+}
+
 static void defers(void *argument)
 {
 	(void)argument;

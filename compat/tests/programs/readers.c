@@ -247,6 +247,43 @@ CASE(idle_readers_hold_nothing_up)
 	thread_end(thread);
 }
 
+#if !IS_BP
+static struct held_section last;
+static pthread_key_t last_key;
+
+static void reads_and_unregisters(void *argument)
+{
+	(void)argument;
+	section_begin();
+	flag_set(&last.inside);
+	flag_await(&last.leave);
+	section_end();
+	rcu_unregister_thread();
+}
+
+static void *ends_registered(void *argument)
+{
+	rcu_register_thread();
+	CHECK_EQUAL(pthread_setspecific(last_key, argument), 0);
+	return NULL;
+}
+
+/* Made after the libraries were loaded: it comes after their keys in each round. */
+CASE(a_keys_destructor_reads_and_unregisters)
+{
+	struct updater updater = { 0 };
+
+	CHECK_EQUAL(pthread_key_create(&last_key, reads_and_unregisters), 0);
+	last.thread = thread_start(ends_registered, &last);
+	flag_await(&last.inside);
+	updater_start(&updater);
+	CHECK(!flag_is_set(&updater.done));
+	held_section_end(&last);
+	thread_end(updater.thread);
+	pthread_key_delete(last_key);
+}
+#endif
+
 CASE(initialised_by_hand)
 {
 #if !IS_QSBR

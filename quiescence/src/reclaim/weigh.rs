@@ -30,9 +30,13 @@ use std::sync::atomic::Ordering::Relaxed;
 /// ```
 ///
 /// The derive adds up what the fields of a struct or enum own; each type parameter must implement
-/// `Weigh`, too. (A `repr(packed)` type with an unaligned field cannot be derived.) To implement it
-/// by hand, define [`owned`](Self::owned), or write `impl Weigh for Type {}` for a type that owns
-/// nothing outside of itself. For a foreign type, pass a function to
+/// `Weigh`, too. A field that is a function pointer, of whatever type, owns nothing. (A
+/// `repr(packed)` type with an unaligned field cannot be derived.) The derive names this crate
+/// `::quiescence`: if `Cargo.toml` has it under another name, write `extern crate NAME as
+/// quiescence;` in the crate's root.
+///
+/// To implement it by hand, define [`owned`](Self::owned), or write `impl Weigh for Type {}` for a
+/// type that owns nothing outside of itself. For a foreign type, pass a function to
 /// [`Rcu::with_weight`](crate::Rcu::with_weight) instead. For objects behind a `dyn Trait` of your
 /// own, implement it for the trait object: `impl Weigh for dyn Trait { ... }`.
 ///
@@ -48,8 +52,13 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The bytes requested from the allocator, without the allocator's overhead; an estimate if the
 /// number is not known. Shared memory counts as 0: an [`Arc`](std::sync::Arc) that is not the last
 /// one, and references. Of these, `&str`, `&[T]`, `&CStr`, `&OsStr` and `&Path` implement `Weigh`;
-/// a type with any other reference implements it by hand. A [`Mutex`](std::sync::Mutex) that is
-/// locked at that moment counts as empty.
+/// a type with any other reference implements it by hand, and so does one with a
+/// [`LazyLock`](std::sync::LazyLock), which does not say whether it has a value. A
+/// [`Mutex`](std::sync::Mutex) that is locked at that moment counts as empty.
+///
+/// Values in an [`Rcu`](crate::Rcu), an [`RcuOption`](crate::RcuOption) or an
+/// [`IdMap`](crate::collections::IdMap) count when they are replaced or removed there. They do not
+/// if a value that waits owns the cell or the map itself.
 ///
 /// # Cost
 /// A collection is iterated over if its elements own memory ([`OWNS`](Self::OWNS)); otherwise its

@@ -442,6 +442,8 @@ fn what_was_removed_in_a_section_counts_when_it_ends() {
     let left = map.len();
     assert!((16..20).contains(&left), "one over the limit at most: {left} are left");
     assert_eq!(reader.iter().count(), left);
+    catch_unwind(AssertUnwindSafe(|| map.clear())).unwrap_err();
+    assert_eq!(map.len(), left);
     drop(reader);
     assert!(domain.statistics().callbacks_waiting() <= 2);
     map.clear();

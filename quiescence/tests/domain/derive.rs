@@ -141,6 +141,45 @@ declare! {
 declare! { struct DeclaredTuple(pub String, (u8, String)); }
 declare! { #[derive(Clone, Copy)] struct DeclaredPoint(i32, i32); }
 
+macro_rules! borrow {
+    ($name:ident, $lifetime:lifetime, $longer:lifetime) => {
+        #[derive(Weigh)]
+        struct $name<$lifetime, $longer: $lifetime, T: $lifetime>
+        where
+            $longer: $lifetime,
+        {
+            name: &$lifetime str,
+            longer: &$longer str,
+            value: T,
+        }
+    };
+}
+macro_rules! forward {
+    ($lifetime:lifetime) => {
+        borrow! { Borrowed, $lifetime, 'b }
+    };
+}
+forward! { 'a }
+
+macro_rules! handle {
+    ($type:ty) => {
+        #[derive(Weigh)]
+        struct Handled($type, String);
+    };
+}
+handle! { for<'a> unsafe fn(&'a str) -> &'a str }
+
+#[derive(Weigh)]
+struct Route {
+    path: String,
+    handler: fn(&str, &mut Vec<u8>) -> usize,
+    foreign: unsafe extern "C" fn(*const u8),
+    five: fn(u8, u8, u8, u8, u8),
+}
+
+#[derive(Weigh)]
+struct Handlers(fn(&str), for<'a> fn(&'a str) -> &'a str, extern "C" fn(), unsafe fn(&str));
+
 #[derive(Weigh)]
 struct Conditional {
     #[cfg(not(panic = "unwind"))]
@@ -174,6 +213,12 @@ fn what_the_fields_own_is_added_up() {
     assert_eq!(Calls::<fn(u8) -> Vec<u8>, _>(PhantomData, text(4)).owned(), 4);
     let declared = Declared { name: text(1), bytes: Vec::with_capacity(2), number: 3 };
     assert_eq!((declared.owned(), DeclaredTuple(text(4), (5, text(6))).owned()), (3, 10));
+    let borrowed = Borrowed { name: "", longer: "", value: text(5) };
+    assert_eq!(borrowed.owned(), 5);
+    const extern "C" fn foreign(_: *const u8) {}
+    let handler = |_: &str, _: &mut Vec<u8>| 0;
+    let route = Route { path: text(3), handler, foreign, five: |_, _, _, _, _| () };
+    assert_eq!((route.owned(), Handled(|name| name, text(2)).owned()), (3, 2));
     assert_eq!(Conditional { there: text(6) }.owned(), 6);
     let made = Made { inside: Some(Vec::with_capacity(2)), field_0: Pair(text(1), Vec::new()) };
     assert_eq!(made.owned(), 2 * size_of::<(u8, String)>() + 1);
@@ -196,6 +241,7 @@ fn generics_are_weighed_by_what_they_are() {
 
 #[test]
 fn a_type_owns_if_a_field_does() {
+    assert_eq!([Handlers::OWNS, Route::OWNS], [false, true]);
     assert_eq!([Table::OWNS, Shape::OWNS, Node::OWNS, Made::OWNS], [true; 4]);
     let nothing = [Unit::OWNS, Empty::OWNS, Point::OWNS, Never::OWNS, Numbered::OWNS];
     assert_eq!(nothing, [false; 5]);

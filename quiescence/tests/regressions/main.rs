@@ -10,6 +10,7 @@ mod counted_heads;
 
 mod barrier_beside_kept;
 mod hash_map;
+mod id_map;
 mod map_reentrance;
 mod map_tables;
 #[cfg(unix)]

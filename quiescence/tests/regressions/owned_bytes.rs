@@ -4,6 +4,7 @@
 
 use crate::common::*;
 use quiescence::collections::{IdMap, List};
+use std::sync::RwLock;
 
 const MIB: usize = 1 << 20;
 
@@ -104,6 +105,22 @@ fn every_way_to_replace_a_value_counts_what_it_owns() {
         let id = map.insert("light");
         assert!(map.remove(id));
     }));
+}
+
+/// It counted as one that is locked.
+#[test]
+fn what_a_poisoned_lock_protects_weighed_nothing() {
+    let bytes = || Vec::<u8>::with_capacity(7);
+    let (mutex, lock) = (Mutex::new(bytes()), RwLock::new(bytes()));
+    catch_unwind(|| {
+        let _held = (mutex.lock(), lock.write());
+        panic!("both are poisoned");
+    })
+    .unwrap_err();
+    assert!(mutex.is_poisoned() && lock.is_poisoned());
+    assert_eq!((mutex.owned(), lock.owned()), (7, 7));
+    let _held = (mutex.lock(), lock.write());
+    assert_eq!((mutex.owned(), lock.owned()), (0, 0));
 }
 
 /// A place in a sleepable domain knows what it is about to replace.

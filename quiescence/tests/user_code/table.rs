@@ -489,7 +489,7 @@ pub(super) static ROWS: [Row; 69] = [
         drop(map);
     })
     .used("the rest, which is this call's alone")
-    .left("the rest is dropped"),
+    .left("the rest leaks"),
     row(Site::Drop, "Rcu's drop", || drop(Rcu::new(Acts))).left("the cell is gone"),
     row(Site::Drop, "ExactCell's drop", || drop(ExactCell::new(Arc::new(Acts))))
         .left("the cell is gone"),

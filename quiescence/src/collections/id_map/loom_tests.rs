@@ -55,7 +55,7 @@ impl World {
 
     fn remove(&self, id: Id) -> bool {
         // Entries live as long as the model.
-        let taken = self.table.unlink(id.index(), |generation| generation == id.generation());
+        let taken = self.table.unlink(id.index(), |generation, _| generation == id.generation());
         taken.inspect(|entry| self.took(*entry)).is_some()
     }
 
@@ -105,7 +105,7 @@ impl Drop for World {
             return; // what loom looks at may be in there
         }
         let mut all = self.taken.get_mut().unwrap().drain(..).collect::<Vec<_>>();
-        self.table.drain(|entry| all.push(entry.expose_provenance()));
+        all.extend(self.table.drain().map(|entry| entry.expose_provenance()));
         for entry in all {
             let entry = std::ptr::with_exposed_provenance_mut::<Entry<Value>>(entry);
             // SAFETY: a box of `entry`, which has been taken out, once.

@@ -10,6 +10,7 @@ use super::id::{Id, Mark};
 use super::reader::IdMapRef;
 use super::retire::ReplaceError;
 use super::table::{Claim, Table};
+use crate::collections::valued::drop_all;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::sections;
@@ -19,7 +20,7 @@ use crate::os::sync::const_unless_loom;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
-use crate::reclaim::{cache, debug_objects};
+use crate::reclaim::{cache, debug_objects, defer};
 
 /// A table that maps ids to values and chooses the ids, like the kernel's IDR and XArray, and the
 /// ids of System V's semaphores.
@@ -303,7 +304,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     fn remove_if(&self, index: u32, is_meant: impl Fn(u32) -> bool) -> bool {
         self.may_retire("remove");
         let section = self.section();
-        let old = self.table.unlink(index, is_meant);
+        let old = self.table.unlink(index, |generation, _| is_meant(generation));
         // Retire after the section: a reader never waits and never frees.
         drop(section);
         // SAFETY: it was taken out, once.
@@ -446,7 +447,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     }
 
     /// Removes the entries for which `keep` returns `false`, one after the other, not all at one
-    /// moment. `keep` runs inside a section.
+    /// moment. `keep` runs inside a section, and is asked again about a value that has replaced the
+    /// one it was asked about.
     ///
     /// # Panics
     /// As [`remove`](Self::remove). Some entries have been removed by then.
@@ -454,16 +456,28 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn retain(&self, mut keep: impl FnMut(Id, &V) -> bool) {
         let mut next = Bound::Unbounded;
         loop {
+            let in_callers_section = defer::in_section();
             let reader = self.read();
             let mut entries = reader.range((next, Bound::Unbounded));
-            let Some((id, _)) =
+            let Some((id, value)) =
                 entries.find(|(id, value)| !user_code::run(Site::Choose, || keep(*id, value)))
             else {
                 return;
             };
-            drop(reader);
-            self.remove(id);
-            next = Bound::Excluded(id.index());
+            if in_callers_section {
+                self.may_retire("remove");
+            }
+            // SAFETY: an entry in the table, in a section.
+            let is_it =
+                |_, entry: NonNull<Entry<V>>| ptr::eq(&unsafe { entry.as_ref() }.value, value);
+            let old = self.table.unlink(id.index(), is_it);
+            drop(reader); // as in `remove_if`
+            next = Bound::Included(id.index());
+            if let Some(old) = old {
+                // SAFETY: it was taken out, once.
+                unsafe { self.retire(old) };
+                next = Bound::Excluded(id.index());
+            }
         }
     }
 
@@ -502,7 +516,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         section: &S,
     ) -> Option<NonNull<Entry<V>>> {
         sections::check_section!(section, &self.domain, "map");
-        self.table.unlink(id.index(), |generation| generation == id.generation())
+        self.table.unlink(id.index(), |generation, _| generation == id.generation())
     }
 
     /// Replaces the value of an entry, if it is `expected` or that is none.
@@ -554,10 +568,10 @@ pub(super) fn half_open(indexes: &impl RangeBounds<u32>) -> Range<u64> {
 
 impl<V: Send + Sync + 'static, D: DomainTag> Drop for IdMap<V, D> {
     fn drop(&mut self) {
+        let mut entries = self.table.drain();
         // SAFETY: from a box; no thread can hold a reference that was loaded from here, since such
         // a reference borrows `self`.
-        let free = |entry| drop(unsafe { Box::from_raw(entry) });
-        self.table.drain(|entry| user_code::run(Site::Drop, || free(entry)));
+        drop_all(|| entries.next().map(|entry| unsafe { Box::from_raw(entry) }));
     }
 }
 

@@ -230,8 +230,8 @@ impl<V> Table<V> {
         given_back::push(ptr::from_ref(self).addr(), index);
     }
 
-    /// Takes the entry of an index out, if it is one that is meant, by its generation. The caller
-    /// retires it.
+    /// Takes the entry of an index out, if it is one that is meant, by its generation or address.
+    /// The caller retires it.
     ///
     /// In a section under which entries are not freed: so no other entry has its address, and if
     /// the exchange finds it here still, the slot's generation was its own in between [ID-5]. The
@@ -239,7 +239,7 @@ impl<V> Table<V> {
     pub(super) fn unlink(
         &self,
         index: u32,
-        is_meant: impl Fn(u32) -> bool,
+        is_meant: impl Fn(u32, NonNull<Entry<V>>) -> bool,
     ) -> Option<NonNull<Entry<V>>> {
         let chunk = self.directory.chunk(chunk_of(index))?;
         let place = place_of(index);
@@ -247,7 +247,7 @@ impl<V> Table<V> {
         let entry = loop {
             let entry = NonNull::new(seen.entry())?;
             //~ id-any-generation:
-            if !is_meant(chunk.generation(place)) {
+            if !is_meant(chunk.generation(place), entry) {
                 return None;
             }
             match chunk.exchange(place, seen, Word(ptr::null_mut())) {
@@ -369,17 +369,15 @@ impl<V> Table<V> {
         count.saturating_sub(self.worn.load(Relaxed)) // two counts, one after the other
     }
 
-    /// Calls `f` for each entry, and leaves the table empty: for the end.
-    pub(super) fn drain(&mut self, mut f: impl FnMut(*mut Entry<V>)) {
-        for chunk in self.directory.chunks() {
-            for place in 0..SLOTS {
-                let entry = chunk.load(place).entry();
-                if !entry.is_null() {
-                    chunk.publish(place, ptr::null_mut());
-                    f(entry);
-                }
-            }
-        }
+    /// Takes the entries out: for the end.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = *mut Entry<V>> {
+        let places =
+            self.directory.chunks().flat_map(|chunk| (0..SLOTS).map(move |at| (chunk, at)));
+        places.filter_map(|(chunk, place)| {
+            let entry = NonNull::new(chunk.load(place).entry())?;
+            chunk.publish(place, ptr::null_mut());
+            Some(entry.as_ptr())
+        })
     }
 
     /// Has the next claim of an index be of this generation: for tests of the last ones.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::atomic;
-use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, TryLockError, TryLockResult, Weak};
 use std::{net, time};
 
 use super::Weigh;
@@ -145,6 +145,15 @@ macro_rules! owns {
     };
 }
 
+/// What a lock gives, poisoned or not.
+fn unless_locked<G>(tried: TryLockResult<G>) -> Option<G> {
+    match tried {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 // ---- one owner ----------------------------------------------------------------------------------
 
 owns! {
@@ -173,12 +182,12 @@ owns! {
     /// What is locked at that moment counts for nothing: its owner may be waiting for the thread
     /// that asks.
     [T: Weigh] Mutex<T>, T::OWNS, |lock| match T::OWNS {
-        true => lock.try_lock().map_or(0, |value| value.owned()),
+        true => unless_locked(lock.try_lock()).map_or(0, |value| value.owned()),
         false => 0,
     };
     /// As a [`Mutex`], where it is locked for writing.
     [T: Weigh] RwLock<T>, T::OWNS, |lock| match T::OWNS {
-        true => lock.try_read().map_or(0, |value| value.owned()),
+        true => unless_locked(lock.try_read()).map_or(0, |value| value.owned()),
         false => 0,
     };
     [T: Weigh] OnceLock<T>, T::OWNS, |cell| cell.get().map_or(0, T::owned);
