@@ -286,10 +286,8 @@ impl Output {
         match sink {
             Sink::Stdout => {
                 let mut stdout = io::stdout().lock();
-                stdout
-                    .write_all(text.as_bytes())
-                    .and_then(|()| stdout.flush())
-                    .map_err(|error| Failure::io("cannot write to standard output", error))
+                let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+                self.on_stdout(written)
             }
             Sink::File(file) => file.write(&text),
         }
@@ -330,6 +328,12 @@ impl Output {
         let stdout = &mut self.stdout;
         let write = || stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         let written = self.progress.suspend(write);
+        self.on_stdout(written)
+    }
+
+    /// What comes of a write to standard output: a reader that has gone ends the run, unless a file
+    /// is still to be written.
+    fn on_stdout(&mut self, written: io::Result<()>) -> Result<()> {
         match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
             Err(Failure::BrokenPipe) if !self.opened.is_empty() => {
                 self.muted = true;

@@ -328,6 +328,18 @@ fn a_closed_pipe_does_not_cost_the_file_that_was_asked_for() {
     assert!(json(&out)["designs"].is_array());
 }
 
+/// A document that no process read ended the command before the page was written.
+#[test]
+fn a_closed_pipe_does_not_cost_the_page_beside_a_document() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let words = ["--json", "-", "--html", page.to_str().unwrap()];
+    let mut child = tiny(&words).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(matches!(child.wait().unwrap().code(), Some(0 | 3)), "too noisy is no fault");
+    assert!(std::fs::read_to_string(page).unwrap().contains("Where this comes from"));
+}
+
 #[test]
 fn results_replace_an_older_longer_file() {
     let directory = tempfile::tempdir().unwrap();
