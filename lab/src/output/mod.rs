@@ -106,6 +106,8 @@ pub(crate) struct Output {
     has_written: bool,
     /// Files that are still to be written: with any, a closed pipe must not end the run.
     opened: Opened,
+    /// What came of writing the document: told once the other files are written.
+    written: Result<()>,
     /// No process reads standard output, but the run continues for the sake of a file.
     muted: bool,
     /// Whether standard output is a terminal that shows plots in block characters.
@@ -147,6 +149,7 @@ impl Output {
             muted: matches!(json, Some(Sink::Stdout)),
             json,
             opened,
+            written: Ok(()),
             forms,
             pictures: args.pictures.clone(),
             record: Vec::new(),
@@ -191,11 +194,13 @@ impl Output {
     }
 
     /// Writes the record in the forms that were asked for, and says where the page is: not on
-    /// standard output, which may be a script or a schema. The last call of a command.
+    /// standard output, which may be a script or a schema. The last call of a command. A file that
+    /// cannot be written does not cost the others.
     pub(crate) fn finish(&mut self) -> Result<()> {
+        let mut written = std::mem::replace(&mut self.written, Ok(()));
         if let Some(folder) = &self.pictures {
             for (name, picture) in record::pictures(&self.record) {
-                replace(&folder.join(name), &picture)?;
+                written = written.and(replace(&folder.join(name), &picture));
             }
         }
         for (form, mut file) in std::mem::take(&mut self.forms) {
@@ -204,12 +209,13 @@ impl Output {
                 Form::Markdown => record::markdown(&self.record, &self.provenance),
                 Form::Csv => record::csv(&self.record),
             };
-            file.write(&text)?;
-            if matches!(form, Form::Page) {
+            let this = file.write(&text);
+            if matches!(form, Form::Page) && this.is_ok() {
                 self.note(format_args!("the page is in {}", file.path().display()));
             }
+            written = written.and(this);
         }
-        Ok(())
+        written
     }
 
     /// Keeps a part of what is said, if a form of the record is asked for.
@@ -289,7 +295,10 @@ impl Output {
                 let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
                 self.on_stdout(written)
             }
-            Sink::File(file) => file.write(&text),
+            Sink::File(file) => {
+                self.written = file.write(&text);
+                Ok(())
+            }
         }
     }
 

@@ -340,6 +340,23 @@ fn a_closed_pipe_does_not_cost_the_page_beside_a_document() {
     assert!(std::fs::read_to_string(page).unwrap().contains("Where this comes from"));
 }
 
+/// A named pipe without a reader was taken for standard output: results were lost without a word.
+#[test]
+fn a_pipe_by_name_that_is_closed_is_told_and_does_not_cost_the_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let mut command = endless(&["--json", "/dev/stderr", "--html", page.to_str().unwrap()]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Its files are open before its first line.
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    assert_ne!(stdout.read_line(&mut String::new()).unwrap(), 0);
+    drop(child.stderr.take());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(5), "results could not be written");
+    assert!(std::fs::read_to_string(page).unwrap().contains("Where this comes from"));
+}
+
 #[test]
 fn results_replace_an_older_longer_file() {
     let directory = tempfile::tempdir().unwrap();
