@@ -31,7 +31,7 @@ pub(super) fn all(output: &Output) -> Vec<Answer> {
     let mut answers = Vec::new();
     let directories = own_directories();
     for path in directories.iter().flat_map(|directory| sockets_in(directory, geteuid())) {
-        if let Ok(answer) = ask(&path, output)
+        if let Ok(answer) = ask(&path, None, output)
             && pids.insert(answer.process.pid)
         {
             answers.push(answer);
@@ -119,11 +119,11 @@ fn does_not_serve(pid: u32) -> Failure {
     )
 }
 
-/// Asks the process behind a socket for its statistics.
+/// Asks the process behind a socket for its statistics: only `pid`, if that is given.
 ///
 /// Even to connect may take for ever, since a stopped process accepts nobody. So a thread of its
 /// own waits for the process, and is left to itself after [`PATIENCE`] and after Ctrl-C.
-pub(super) fn ask(socket: &Path, output: &Output) -> io::Result<Answer> {
+pub(super) fn ask(socket: &Path, pid: Option<u32>, output: &Output) -> io::Result<Answer> {
     const MOMENT: Duration = Duration::from_millis(20);
     let (answered, answers) = mpsc::channel();
     let path = socket.to_owned();
@@ -134,8 +134,13 @@ pub(super) fn ask(socket: &Path, output: &Output) -> io::Result<Answer> {
         line.is_none()
     });
     let late = if output.must_stop() { ErrorKind::Interrupted } else { ErrorKind::TimedOut };
-    Answer::read(&line.ok_or(late)??)
-        .map_err(|reason| io::Error::new(ErrorKind::InvalidData, reason))
+    let answer = Answer::read(&line.ok_or(late)??)
+        .map_err(|reason| io::Error::new(ErrorKind::InvalidData, reason))?;
+    // A child has its parent's QUIESCENCE_STATS, and not the socket.
+    match pid.map(number_of_its_own) {
+        Some(number) if number != answer.process.pid => Err(ErrorKind::NotFound.into()),
+        _ => Ok(answer),
+    }
 }
 
 /// The line that a process answers.
@@ -147,6 +152,14 @@ fn line_of(socket: &Path) -> io::Result<String> {
         0 => Err(ErrorKind::UnexpectedEof.into()),
         _ => Ok(line),
     }
+}
+
+/// The number that a process has for itself: another one, if it is in a container.
+fn number_of_its_own(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let number = numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok());
+    number.unwrap_or(pid)
 }
 
 /// Why a process that has a socket did not answer.

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit> {
         return Ok(Exit::Ok);
     };
     let socket = find::socket_of(pid)?;
-    let first = find::ask(&socket, output);
+    let first = find::ask(&socket, Some(pid), output);
     let first = first.map_err(|error| find::explain(pid, error, output))?;
     if output.has_json() {
         document([&first].into_iter(), output)?;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit> {
         if !is_whole {
             return Ok(Exit::Ok);
         }
-        let later = match find::ask(&socket, output) {
+        let later = match find::ask(&socket, Some(pid), output) {
             Ok(later) => later,
             Err(_) if output.must_stop() => return Ok(Exit::Ok),
             Err(_) if !find::is_alive(pid) => {

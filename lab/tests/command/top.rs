@@ -256,6 +256,29 @@ fn ctrl_c_ends_the_wait_for_an_answer() {
     }
 }
 
+/// Of a child that has its parent's environment the parent's figures were shown.
+#[test]
+fn a_child_is_not_taken_for_its_parent() {
+    if has_role() {
+        quiescence::synchronize();
+        return ready();
+    }
+    let runtime = runtime_directory();
+    let socket = runtime.path().join("app.sock");
+    let environment = [("QUIESCENCE_STATS", &*socket)];
+    let test = "top::a_child_is_not_taken_for_its_parent";
+    let program = Program::start(test, &environment);
+    while UnixStream::connect(&socket).is_err() {
+        thread::yield_now();
+    }
+    // A shell that waits for words, which do not come.
+    let mut child = Command::new("sh").envs(environment).stdin(Stdio::piped()).spawn().unwrap();
+    parsed(&top(runtime.path(), &[&program.pid(), "--json", "-"]));
+    fails(&top(runtime.path(), &[&child.id().to_string()]), 4, "does not serve");
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 fn processes_that_are_not_ours_are_named() {
     let runtime = runtime_directory();
