@@ -246,6 +246,18 @@ fn rounds_are_saved_and_compared_with_later() {
     );
 }
 
+/// It was compared with nothing, and found to be the same.
+#[test]
+fn a_baseline_without_loads_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = r#"{"schema":"quiescence/baseline","version":2,"cpu":null,"cpus":1,"rcu":"0.2.0",
+        "loads":[]}"#;
+    file(directory.path(), "empty.json", text);
+    let mut command = rcu(["compare", "--baseline", "empty", "--folder"]);
+    let output = command.arg(directory.path()).output().unwrap();
+    fails(&output, 2, "empty.json: no baseline of rcu compare: it has no load");
+}
+
 #[test]
 fn rounds_without_figures_are_not_saved() {
     let directory = tempfile::tempdir().unwrap();
