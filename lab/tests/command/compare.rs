@@ -322,6 +322,18 @@ fn instructions_are_counted_by_what_can_count_here() {
     }
 }
 
+/// Two sides far apart were called interrupted, which ends a bisection.
+#[test]
+fn sides_without_a_path_in_common_are_not_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    for (name, path) in [("old", "read"), ("new", "retire")] {
+        executable(directory, name, format!("#!/bin/sh\n[ $# = 1 ] && echo {path}"));
+    }
+    executable(directory, "valgrind", "#!/bin/sh\necho '==1== Collected : 1' >&2");
+    fails(&count(directory, "old", "new", &[]), 125, "no path in common");
+}
+
 #[test]
 fn a_path_takes_as_many_instructions_each_time_it_is_counted() {
     if Command::new("valgrind").arg("--version").output().is_err() {
