@@ -11,7 +11,7 @@ use crate::common::schema::{accepted_changes, hold};
 use crate::common::{expect_code, fails, file, json, prints, rcu, run, told};
 
 /// A program that writes the document of a benchmark with these nanoseconds, by whatever words it
-/// is run; each run adds a digit of its own, as noise does.
+/// is run; each run in this directory adds another digit, as noise does.
 fn program(directory: &Path, name: &str, ns: &[(&str, u32)]) -> PathBuf {
     let metric = |(rival, ns): &(&str, u32)| {
         format!(
@@ -21,8 +21,10 @@ fn program(directory: &Path, name: &str, ns: &[(&str, u32)]) -> PathBuf {
     };
     let rivals: Vec<String> = ns.iter().map(metric).collect();
     let script = format!(
-        "#!/bin/sh\nd=$(($$ % 10))\ncat <<END\n{{\"schema\":\"quiescence/bench\",\"cases\":\
-         [{{\"id\":\"read/1-thread\",\"rivals\":[{}]}}]}}\nEND\n",
+        "#!/bin/sh\necho >> {0}\nd=$(($(wc -l < {0}) % 10))\n\
+         cat <<END\n{{\"schema\":\"quiescence/bench\",\"cases\":\
+         [{{\"id\":\"read/1-thread\",\"rivals\":[{1}]}}]}}\nEND\n",
+        directory.join("runs").display(),
         rivals.join(",")
     );
     executable(directory, name, script)
@@ -152,7 +154,8 @@ fn what_cannot_be_measured_is_skipped_and_not_condemned() {
         "echo >> {0}; d=0; case $(($(wc -l < {0}) % 4)) in 0|1) x=1000 ;; *) x=2000 ;; esac",
         count.display()
     );
-    let script = script.replace("d=$(($$ % 10))", &turns).replace("1000.$d", "$x.$d");
+    let script = script.replacen("cat <<END", &format!("{turns}\ncat <<END"), 1);
+    let script = script.replace("1000.$d", "$x.$d");
     let noisy = executable(directory.path(), "noisy", script);
     let (code, stdout, _) = compare(&noisy, &noisy, &["--rounds", "20"]);
     assert!(code == 125 && stdout.contains("too noisy"), "{code}: {stdout}");
