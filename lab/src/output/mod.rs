@@ -11,7 +11,9 @@ mod table;
 mod text;
 
 use std::fmt::Display;
+use std::fs::Permissions;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,7 @@ use comfy_table::Table;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 use crate::exit::{Failure, Result};
 use crate::html::Markup;
@@ -359,16 +362,24 @@ pub(crate) fn prepare(folder: &Path) -> io::Result<()> {
         Err(error) if !folder.is_dir() => return Err(error),
         _ => {}
     }
-    let probe = folder.join(format!(".rcu-{}", std::process::id()));
-    std::fs::File::create_new(&probe)?;
-    std::fs::remove_file(probe)
+    beside(folder).map(drop)
+}
+
+/// A new file in this folder, which is removed unless it is kept: with the rights that any file
+/// would have.
+fn beside(folder: &Path) -> io::Result<NamedTempFile> {
+    let rights = Permissions::from_mode(0o666);
+    tempfile::Builder::new().prefix(".rcu-").permissions(rights).tempfile_in(folder)
 }
 
 /// Writes a file as a whole or not at all: beside its place, and then it is moved there.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
-    let beside = path.with_extension("new");
-    let moved = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
-    moved.map_err(|error| Failure::file("write", path, error))
+    let write = || {
+        let mut file = beside(path.parent().unwrap_or(path))?;
+        file.write_all(text.as_bytes())?;
+        file.persist(path).map_err(|failed| failed.error)
+    };
+    write().map(drop).map_err(|error| Failure::file("write", path, error))
 }
 
 /// Whether standard output is a pipe that no process reads any more.
