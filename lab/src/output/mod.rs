@@ -107,7 +107,7 @@ pub(crate) struct Output {
     record: Vec<Block>,
     /// Whether a line has been written: the first one is never empty.
     has_written: bool,
-    /// Files that are still to be written: with any, a closed pipe must not end the run.
+    /// Files that are still to be written.
     opened: Opened,
     /// What came of writing the document: told once the other files are written.
     written: Result<()>,
@@ -305,10 +305,15 @@ impl Output {
         }
     }
 
+    /// Whether files are still to be written: then a closed pipe must not end the run.
+    fn owes_files(&self) -> bool {
+        !self.opened.is_empty() || self.pictures.is_some()
+    }
+
     /// Whether the run is to end early: after Ctrl-C; and when no process reads the results any
     /// more, so that `rcu advise | head -1` does not go on measuring for a minute.
     pub(crate) fn must_stop(&self) -> bool {
-        if self.opened.is_empty() && is_reader_gone() {
+        if !self.owes_files() && is_reader_gone() {
             self.interrupt.request();
         }
         self.interrupt.requested()
@@ -347,7 +352,7 @@ impl Output {
     /// is still to be written.
     fn on_stdout(&mut self, written: io::Result<()>) -> Result<()> {
         match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
-            Err(Failure::BrokenPipe) if !self.opened.is_empty() => {
+            Err(Failure::BrokenPipe) if self.owes_files() => {
                 self.muted = true;
                 Ok(())
             }

@@ -1,6 +1,7 @@
 //! What a run tells: on the terminal, as JSON, as a page; and when it is stopped.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -338,6 +339,17 @@ fn a_closed_pipe_does_not_cost_the_page_beside_a_document() {
     drop(child.stdout.take());
     assert!(matches!(child.wait().unwrap().code(), Some(0 | 3)), "too noisy is no fault");
     assert!(std::fs::read_to_string(page).unwrap().contains("Where this comes from"));
+}
+
+/// Pictures did not count as files that are still to be written.
+#[test]
+fn a_closed_pipe_does_not_cost_the_pictures() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = rcu([OsStr::new("simulate"), OsStr::new("--pictures")]);
+    let mut child = command.arg(directory.path()).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+    assert_ne!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
 /// A named pipe without a reader was taken for standard output: results were lost without a word.
