@@ -75,7 +75,8 @@ impl Failure {
         Failure::Because(Exit::Interrupted, why.to_owned())
     }
 
-    /// Wraps an I/O error with what was being done; a closed pipe becomes [`Failure::BrokenPipe`].
+    /// Wraps an I/O error with what was being done; a closed pipe, which is then standard output,
+    /// becomes [`Failure::BrokenPipe`].
     pub(crate) fn io(doing: impl Into<String>, error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure::BrokenPipe;
@@ -83,9 +84,9 @@ impl Failure {
         Failure::Io { doing: doing.into(), error }
     }
 
-    /// The same, for a file.
+    /// The same, for a file: if it is a pipe that is closed, results are lost.
     pub(crate) fn file(verb: &str, path: &Path, error: io::Error) -> Failure {
-        Failure::io(format!("cannot {verb} {}", path.display()), error)
+        Failure::Io { doing: format!("cannot {verb} {}", path.display()), error }
     }
 
     /// The exit code that this failure means.
@@ -104,11 +105,11 @@ pub(crate) fn text_of(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, error))
 }
 
-/// Whether the disk refuses, and not what the user named.
+/// Whether the disk refuses, or the reader of a named pipe has gone, and not what the user named.
 fn is_of_the_disk(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    use io::ErrorKind::{BrokenPipe, FileTooLarge, QuotaExceeded, StorageFull};
     let failed = Some(rustix::io::Errno::IO.raw_os_error());
-    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
+    matches!(error.kind(), BrokenPipe | FileTooLarge | QuotaExceeded | StorageFull)
         || error.raw_os_error() == failed
 }
 

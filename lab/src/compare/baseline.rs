@@ -155,6 +155,9 @@ impl Baseline {
         let wrong = |reason: String| Failure::usage(format!("{}: {reason}", path.display()));
         let baseline: Baseline = serde_json::from_str(&text)
             .map_err(|error| wrong(format!("no baseline of rcu compare: {error}")))?;
+        if baseline.loads.is_empty() {
+            return Err(wrong("no baseline of rcu compare: it has no load".to_owned()));
+        }
         let SchemaId(known, read) = SCHEMA;
         if (&*baseline.schema, baseline.version) != (known, read) {
             let Baseline { schema, version, .. } = baseline;

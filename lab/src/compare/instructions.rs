@@ -174,6 +174,9 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
         let known = old.join(", ");
         return Err(Failure::usage(format!("{path} is no path of both; the base has {known}")));
     }
+    if paths.is_empty() {
+        return Err(Failure::undecided("the two sides have no path in common"));
+    }
     let by = Counter::find()?;
     let mut counted = Counted { by, operations: COUNT, base: None, candidate: None };
     let rule = Rule { threshold_percent: args.threshold, figures: paths.len() };

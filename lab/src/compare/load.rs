@@ -5,10 +5,12 @@
 //! program that has never heard of `rcu compare` can be compared.
 
 use std::fmt;
+use std::io::Read;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -203,9 +205,13 @@ pub(crate) fn run(command: &mut Command) -> Result<Output> {
 
 /// Runs a program to its end, or until then: it is asked to stop as `timeout` asks it, and killed
 /// after [`GRACE`]. Also says whether it was. Without process descriptors it runs to its end.
+///
+/// A process that it leaves behind, and that could still write, is waited for no longer than
+/// [`GRACE`].
 fn run_until(command: &mut Command, until: Option<Instant>) -> Result<(Output, bool)> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let output = command.spawn().and_then(|child| {
+    let output = command.spawn().and_then(|mut child| {
+        let pipes = (child.stdout.take().map(parts), child.stderr.take().map(parts));
         let (ended, has_ended) = mpsc::channel::<()>();
         // Of the process that was started, whatever has its number later.
         let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
@@ -220,11 +226,30 @@ fn run_until(command: &mut Command, until: Option<Instant>) -> Result<(Output, b
                 is_stopped
             })
         });
-        let output = child.wait_with_output()?;
+        let status = child.wait()?;
         drop(ended);
+        let late = Instant::now() + GRACE;
+        let whole = |parts: Receiver<Vec<u8>>| -> Vec<u8> {
+            let left = || late.saturating_duration_since(Instant::now());
+            iter::from_fn(|| parts.recv_timeout(left()).ok()).flatten().collect()
+        };
+        let [stdout, stderr] = [pipes.0, pipes.1].map(|pipe| pipe.map(whole).unwrap_or_default());
+        let output = Output { status, stdout, stderr };
         Ok((output, stopper.is_some_and(|stopper| stopper.join().unwrap_or_default())))
     });
     output.map_err(|error| Failure::file("run", Path::new(command.get_program()), error))
+}
+
+/// What comes out of a pipe, from when it does.
+fn parts(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (read, parts) = mpsc::channel();
+    thread::spawn(move || {
+        let mut part = [0; 4_096];
+        while let Ok(count @ 1..) = pipe.read(&mut part)
+            && read.send(part[..count].to_vec()).is_ok()
+        {}
+    });
+    parts
 }
 
 /// A program that measures: this one, or another version of it.

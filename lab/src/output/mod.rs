@@ -11,7 +11,9 @@ mod table;
 mod text;
 
 use std::fmt::Display;
+use std::fs::Permissions;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,7 @@ use comfy_table::Table;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 use crate::exit::{Failure, Result};
 use crate::html::Markup;
@@ -104,8 +107,10 @@ pub(crate) struct Output {
     record: Vec<Block>,
     /// Whether a line has been written: the first one is never empty.
     has_written: bool,
-    /// Files that are still to be written: with any, a closed pipe must not end the run.
+    /// Files that are still to be written.
     opened: Opened,
+    /// What came of writing the document: told once the other files are written.
+    written: Result<()>,
     /// No process reads standard output, but the run continues for the sake of a file.
     muted: bool,
     /// Whether standard output is a terminal that shows plots in block characters.
@@ -147,6 +152,7 @@ impl Output {
             muted: matches!(json, Some(Sink::Stdout)),
             json,
             opened,
+            written: Ok(()),
             forms,
             pictures: args.pictures.clone(),
             record: Vec::new(),
@@ -191,11 +197,13 @@ impl Output {
     }
 
     /// Writes the record in the forms that were asked for, and says where the page is: not on
-    /// standard output, which may be a script or a schema. The last call of a command.
+    /// standard output, which may be a script or a schema. The last call of a command. A file that
+    /// cannot be written does not cost the others.
     pub(crate) fn finish(&mut self) -> Result<()> {
+        let mut written = std::mem::replace(&mut self.written, Ok(()));
         if let Some(folder) = &self.pictures {
             for (name, picture) in record::pictures(&self.record) {
-                replace(&folder.join(name), &picture)?;
+                written = written.and(replace(&folder.join(name), &picture));
             }
         }
         for (form, mut file) in std::mem::take(&mut self.forms) {
@@ -204,12 +212,13 @@ impl Output {
                 Form::Markdown => record::markdown(&self.record, &self.provenance),
                 Form::Csv => record::csv(&self.record),
             };
-            file.write(&text)?;
-            if matches!(form, Form::Page) {
+            let this = file.write(&text);
+            if matches!(form, Form::Page) && this.is_ok() {
                 self.note(format_args!("the page is in {}", file.path().display()));
             }
+            written = written.and(this);
         }
-        Ok(())
+        written
     }
 
     /// Keeps a part of what is said, if a form of the record is asked for.
@@ -286,19 +295,25 @@ impl Output {
         match sink {
             Sink::Stdout => {
                 let mut stdout = io::stdout().lock();
-                stdout
-                    .write_all(text.as_bytes())
-                    .and_then(|()| stdout.flush())
-                    .map_err(|error| Failure::io("cannot write to standard output", error))
+                let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+                self.on_stdout(written)
             }
-            Sink::File(file) => file.write(&text),
+            Sink::File(file) => {
+                self.written = file.write(&text);
+                Ok(())
+            }
         }
+    }
+
+    /// Whether files are still to be written: then a closed pipe must not end the run.
+    fn owes_files(&self) -> bool {
+        !self.opened.is_empty() || self.pictures.is_some()
     }
 
     /// Whether the run is to end early: after Ctrl-C; and when no process reads the results any
     /// more, so that `rcu advise | head -1` does not go on measuring for a minute.
     pub(crate) fn must_stop(&self) -> bool {
-        if self.opened.is_empty() && is_reader_gone() {
+        if !self.owes_files() && is_reader_gone() {
             self.interrupt.request();
         }
         self.interrupt.requested()
@@ -330,8 +345,14 @@ impl Output {
         let stdout = &mut self.stdout;
         let write = || stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         let written = self.progress.suspend(write);
+        self.on_stdout(written)
+    }
+
+    /// What comes of a write to standard output: a reader that has gone ends the run, unless a file
+    /// is still to be written.
+    fn on_stdout(&mut self, written: io::Result<()>) -> Result<()> {
         match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
-            Err(Failure::BrokenPipe) if !self.opened.is_empty() => {
+            Err(Failure::BrokenPipe) if self.owes_files() => {
                 self.muted = true;
                 Ok(())
             }
@@ -346,16 +367,24 @@ pub(crate) fn prepare(folder: &Path) -> io::Result<()> {
         Err(error) if !folder.is_dir() => return Err(error),
         _ => {}
     }
-    let probe = folder.join(format!(".rcu-{}", std::process::id()));
-    std::fs::File::create_new(&probe)?;
-    std::fs::remove_file(probe)
+    beside(folder).map(drop)
+}
+
+/// A new file in this folder, which is removed unless it is kept: with the rights that any file
+/// would have.
+fn beside(folder: &Path) -> io::Result<NamedTempFile> {
+    let rights = Permissions::from_mode(0o666);
+    tempfile::Builder::new().prefix(".rcu-").permissions(rights).tempfile_in(folder)
 }
 
 /// Writes a file as a whole or not at all: beside its place, and then it is moved there.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
-    let beside = path.with_extension("new");
-    let moved = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
-    moved.map_err(|error| Failure::file("write", path, error))
+    let write = || {
+        let mut file = beside(path.parent().unwrap_or(path))?;
+        file.write_all(text.as_bytes())?;
+        file.persist(path).map_err(|failed| failed.error)
+    };
+    write().map(drop).map_err(|error| Failure::file("write", path, error))
 }
 
 /// Whether standard output is a pipe that no process reads any more.

@@ -7,14 +7,18 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, geteuid, test_kill_process};
+use rustix::process::{Pid, Uid, geteuid, test_kill_process};
 
 use super::answer::Answer;
 use crate::exit::{Exit, Failure, Result};
+use crate::output::Output;
 
-/// How long an answer may take: others may be asking, and each has two seconds.
+/// How long it may take to connect and to be answered: others may be asking, and each has two
+/// seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of an answer.
 const ANSWER_MAX: u64 = 4 << 20;
@@ -22,18 +26,24 @@ const ANSWER_MAX: u64 = 4 << 20;
 const FILES_MAX: usize = 4_096;
 
 /// The replies of all processes that serve in the usual directories, by process.
-pub(super) fn all() -> Vec<Answer> {
+pub(super) fn all(output: &Output) -> Vec<Answer> {
     let mut answers = BTreeMap::new();
-    for directory in own_directories() {
-        let Ok(files) = fs::read_dir(directory) else { continue };
-        let files = files.take(FILES_MAX).flatten().map(|file| file.path());
-        for path in files.filter(|path| path.extension().is_some_and(|end| end == "sock")) {
-            if let Ok(answer) = ask(&path) {
-                answers.entry(answer.process.pid).or_insert(answer);
-            }
+    let directories = own_directories();
+    for path in directories.iter().flat_map(|directory| sockets_in(directory, geteuid())) {
+        if let Ok(answer) = ask(&path, None, output) {
+            answers.entry(answer.process.pid).or_insert(answer);
         }
     }
     answers.into_values().collect()
+}
+
+/// The sockets of this user in a directory of this user: anybody can make one in /tmp.
+fn sockets_in(directory: &Path, user: Uid) -> impl Iterator<Item = PathBuf> {
+    let files = is_of(directory, user).then(|| fs::read_dir(directory).ok()).flatten();
+    let files = files.into_iter().flat_map(|files| files.take(FILES_MAX)).flatten();
+    files
+        .map(|file| file.path())
+        .filter(move |path| path.extension().is_some_and(|end| end == "sock") && is_of(path, user))
 }
 
 /// The directories in which a process may serve whose session has this one.
@@ -86,13 +96,13 @@ pub(super) fn socket_of(pid: u32) -> Result<PathBuf> {
         .into_iter()
         .filter(|path| path.is_absolute())
         .chain(places.map(|directory| directory.join(&file)))
-        .find(|path| is_own(path))
+        .find(|path| is_of(path, geteuid()))
         .ok_or_else(|| does_not_serve(pid))
 }
 
-/// Whether the file is there and this user's: anybody can make one in /tmp.
-fn is_own(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| found.uid() == geteuid().as_raw())
+/// Whether the file is there and this user's.
+fn is_of(path: &Path, user: Uid) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.uid() == user.as_raw())
 }
 
 fn does_not_serve(pid: u32) -> Failure {
@@ -105,25 +115,55 @@ fn does_not_serve(pid: u32) -> Failure {
     )
 }
 
-/// Asks the process behind a socket for its statistics.
-pub(super) fn ask(socket: &Path) -> io::Result<Answer> {
+/// Asks the process behind a socket for its statistics: only `pid`, if that is given.
+///
+/// Even to connect may take for ever, since a stopped process accepts nobody. So a thread of its
+/// own waits for the process, and is left to itself after [`PATIENCE`] and after Ctrl-C.
+pub(super) fn ask(socket: &Path, pid: Option<u32>, output: &Output) -> io::Result<Answer> {
+    const MOMENT: Duration = Duration::from_millis(20);
+    let (answered, answers) = mpsc::channel();
+    let path = socket.to_owned();
+    thread::Builder::new().spawn(move || answered.send(line_of(&path)))?;
+    let mut line = None;
+    output.wait(PATIENCE, || {
+        line = answers.recv_timeout(MOMENT).ok();
+        line.is_none()
+    });
+    let late = if output.must_stop() { ErrorKind::Interrupted } else { ErrorKind::TimedOut };
+    let answer = Answer::read(&line.ok_or(late)??)
+        .map_err(|reason| io::Error::new(ErrorKind::InvalidData, reason))?;
+    // A child has its parent's QUIESCENCE_STATS, and not the socket.
+    match pid.map(number_of_its_own) {
+        Some(number) if number != answer.process.pid => Err(ErrorKind::NotFound.into()),
+        _ => Ok(answer),
+    }
+}
+
+/// The line that a process answers.
+fn line_of(socket: &Path) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(b"statistics\n")?;
     let mut line = String::new();
-    BufReader::new(stream.take(ANSWER_MAX)).read_line(&mut line)?;
-    if line.is_empty() {
-        return Err(ErrorKind::UnexpectedEof.into());
+    match BufReader::new(stream.take(ANSWER_MAX)).read_line(&mut line)? {
+        0 => Err(ErrorKind::UnexpectedEof.into()),
+        _ => Ok(line),
     }
-    Answer::read(&line).map_err(|reason| io::Error::new(ErrorKind::InvalidData, reason))
+}
+
+/// The number that a process has for itself: another one, if it is in a container.
+fn number_of_its_own(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let number = numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok());
+    number.unwrap_or(pid)
 }
 
 /// Why a process that has a socket did not answer.
-pub(super) fn explain(pid: u32, error: io::Error) -> Failure {
+pub(super) fn explain(pid: u32, error: io::Error, output: &Output) -> Failure {
     let why = match error.kind() {
+        ErrorKind::Interrupted => return output.stopped(),
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => return does_not_serve(pid),
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+        ErrorKind::TimedOut => {
             "does not answer: it is stopped, or busy answering others".to_owned()
         }
         ErrorKind::InvalidData => format!("sent an answer that this command cannot read: {error}"),
@@ -143,6 +183,20 @@ mod tests {
         assert_eq!(get("QUIESCENCE_STATS"), Some(PathBuf::from("/a=b")));
         assert_eq!(get("QUIESCENCE"), None);
         assert_eq!(get("B"), None);
+    }
+
+    /// In /tmp another user could make the directory, and answer for our processes.
+    #[test]
+    fn sockets_of_other_users_are_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("1.sock");
+        fs::write(&socket, "").unwrap();
+        let user = geteuid();
+        let other = Uid::from_raw(user.as_raw() + 1);
+        let of = |user| sockets_in(directory.path(), user).collect::<Vec<_>>();
+        assert_eq!((of(user), of(other)), (vec![socket.clone()], vec![]));
+        // In the user's directory, but not the user's.
+        assert!(is_of(&socket, user) && !is_of(&socket, other));
     }
 
     #[test]

@@ -50,13 +50,17 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Runs the command.
 pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit> {
     let Some(pid) = args.pid else {
-        let processes = find::all();
+        let processes = find::all(output);
+        if output.must_stop() {
+            return Err(output.stopped());
+        }
         document(processes.iter(), output)?;
         view::list(&processes, output)?;
         return Ok(Exit::Ok);
     };
     let socket = find::socket_of(pid)?;
-    let first = find::ask(&socket).map_err(|error| find::explain(pid, error))?;
+    let first = find::ask(&socket, Some(pid), output);
+    let first = first.map_err(|error| find::explain(pid, error, output))?;
     if output.has_json() {
         document([&first].into_iter(), output)?;
         return Ok(Exit::Ok);
@@ -75,13 +79,14 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit> {
         if !is_whole {
             return Ok(Exit::Ok);
         }
-        let later = match find::ask(&socket) {
+        let later = match find::ask(&socket, Some(pid), output) {
             Ok(later) => later,
+            Err(_) if output.must_stop() => return Ok(Exit::Ok),
             Err(_) if !find::is_alive(pid) => {
                 output.line(format_args!("process {pid} has ended"))?;
                 return Ok(Exit::Ok);
             }
-            Err(error) => return Err(find::explain(pid, error)),
+            Err(error) => return Err(find::explain(pid, error, output)),
         };
         if !is_live {
             view::lines(&earlier, &later, order, output)?;

@@ -11,7 +11,7 @@ use crate::common::schema::{accepted_changes, hold};
 use crate::common::{expect_code, fails, file, json, prints, rcu, run, told};
 
 /// A program that writes the document of a benchmark with these nanoseconds, by whatever words it
-/// is run; each run adds a digit of its own, as noise does.
+/// is run; each run in this directory adds another digit, as noise does.
 fn program(directory: &Path, name: &str, ns: &[(&str, u32)]) -> PathBuf {
     let metric = |(rival, ns): &(&str, u32)| {
         format!(
@@ -21,8 +21,10 @@ fn program(directory: &Path, name: &str, ns: &[(&str, u32)]) -> PathBuf {
     };
     let rivals: Vec<String> = ns.iter().map(metric).collect();
     let script = format!(
-        "#!/bin/sh\nd=$(($$ % 10))\ncat <<END\n{{\"schema\":\"quiescence/bench\",\"cases\":\
-         [{{\"id\":\"read/1-thread\",\"rivals\":[{}]}}]}}\nEND\n",
+        "#!/bin/sh\necho >> {0}\nd=$(($(wc -l < {0}) % 10))\n\
+         cat <<END\n{{\"schema\":\"quiescence/bench\",\"cases\":\
+         [{{\"id\":\"read/1-thread\",\"rivals\":[{1}]}}]}}\nEND\n",
+        directory.join("runs").display(),
         rivals.join(",")
     );
     executable(directory, name, script)
@@ -132,6 +134,22 @@ fn a_candidate_that_cannot_be_run_is_not_condemned_and_says_why() {
     }
 }
 
+/// Whoever had its output open was waited for: a process that it left, or a run whose shell was
+/// stopped.
+#[test]
+fn what_a_program_leaves_behind_is_not_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    // Ends with the test.
+    let stays = format!("while [ -e {} ]; do sleep 0.1; done", directory.path().display());
+    let made = |name, script: &str| of_mode(directory.path(), name, 0o755, script);
+    let leaves = made("leaves", &format!("#!/bin/sh\n({stays}) &\necho other 1\n"));
+    let output = run(["compare".as_ref(), "--with".as_ref(), leaves.as_os_str()]);
+    fails(&output, 2, "leaves` is not a version of rcu");
+    let wraps = made("wraps", &format!("#!/bin/sh\nsh -c '{stays}'\n"));
+    let output = run(["compare".as_ref(), "--with".as_ref(), wraps.as_os_str()]);
+    fails(&output, 2, "wraps --version` fails: signal: 15");
+}
+
 #[test]
 fn what_cannot_be_measured_is_skipped_and_not_condemned() {
     let directory = tempfile::tempdir().unwrap();
@@ -152,7 +170,8 @@ fn what_cannot_be_measured_is_skipped_and_not_condemned() {
         "echo >> {0}; d=0; case $(($(wc -l < {0}) % 4)) in 0|1) x=1000 ;; *) x=2000 ;; esac",
         count.display()
     );
-    let script = script.replace("d=$(($$ % 10))", &turns).replace("1000.$d", "$x.$d");
+    let script = script.replacen("cat <<END", &format!("{turns}\ncat <<END"), 1);
+    let script = script.replace("1000.$d", "$x.$d");
     let noisy = executable(directory.path(), "noisy", script);
     let (code, stdout, _) = compare(&noisy, &noisy, &["--rounds", "20"]);
     assert!(code == 125 && stdout.contains("too noisy"), "{code}: {stdout}");
@@ -246,6 +265,18 @@ fn rounds_are_saved_and_compared_with_later() {
     );
 }
 
+/// It was compared with nothing, and found to be the same.
+#[test]
+fn a_baseline_without_loads_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = r#"{"schema":"quiescence/baseline","version":2,"cpu":null,"cpus":1,"rcu":"0.2.0",
+        "loads":[]}"#;
+    file(directory.path(), "empty.json", text);
+    let mut command = rcu(["compare", "--baseline", "empty", "--folder"]);
+    let output = command.arg(directory.path()).output().unwrap();
+    fails(&output, 2, "empty.json: no baseline of rcu compare: it has no load");
+}
+
 #[test]
 fn rounds_without_figures_are_not_saved() {
     let directory = tempfile::tempdir().unwrap();
@@ -308,6 +339,18 @@ fn instructions_are_counted_by_what_can_count_here() {
     for (base, candidate, code) in [("ancient", "old", 2), ("old", "ancient", 125)] {
         fails(&count(directory, base, candidate, &[]), code, "no command that runs single paths");
     }
+}
+
+/// Two sides far apart were called interrupted, which ends a bisection.
+#[test]
+fn sides_without_a_path_in_common_are_not_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    for (name, path) in [("old", "read"), ("new", "retire")] {
+        executable(directory, name, format!("#!/bin/sh\n[ $# = 1 ] && echo {path}"));
+    }
+    executable(directory, "valgrind", "#!/bin/sh\necho '==1== Collected : 1' >&2");
+    fails(&count(directory, "old", "new", &[]), 125, "no path in common");
 }
 
 #[test]

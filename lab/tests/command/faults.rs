@@ -1,5 +1,7 @@
 //! Faults of the command that users met, each held by the test that its mending began with.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 
 use crate::common::{advised, expect_code, fails, file, json, rcu, refused, run, tiny};
@@ -114,6 +116,28 @@ fn a_page_adds_nothing_to_a_script_or_a_schema() {
         assert!(stderr.contains("the page is in "), "{args:?}: {stderr}");
         assert!(std::fs::read_to_string(&page).unwrap().contains(args[0]), "{args:?}");
         std::fs::remove_file(&page).unwrap();
+    }
+}
+
+/// The file from which a result is moved to its place had a name that another one may have.
+#[test]
+fn a_file_beside_a_picture_survives() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = [OsStr::new("simulate"), OsStr::new("--pictures"), directory.path().as_os_str()];
+    let names = || {
+        let files = std::fs::read_dir(directory.path()).unwrap();
+        files.map(|file| file.unwrap().path()).collect::<BTreeSet<_>>()
+    };
+    expect_code(&run(words), 0);
+    let pictures = names();
+    assert!(!pictures.is_empty());
+    let theirs = pictures.iter().map(|picture| picture.with_extension("new"));
+    let theirs: Vec<_> = theirs.inspect(|path| std::fs::write(path, "theirs").unwrap()).collect();
+    let all = names();
+    expect_code(&run(words), 0);
+    assert_eq!(names(), all);
+    for path in theirs {
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "theirs");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a run tells: on the terminal, as JSON, as a page; and when it is stopped.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -326,6 +327,46 @@ fn a_closed_pipe_does_not_cost_the_file_that_was_asked_for() {
     drop(child.stdout.take());
     assert!(matches!(child.wait().unwrap().code(), Some(0 | 3)), "too noisy is no fault");
     assert!(json(&out)["designs"].is_array());
+}
+
+/// A document that no process read ended the command before the page was written.
+#[test]
+fn a_closed_pipe_does_not_cost_the_page_beside_a_document() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let words = ["--json", "-", "--html", page.to_str().unwrap()];
+    let mut child = tiny(&words).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(matches!(child.wait().unwrap().code(), Some(0 | 3)), "too noisy is no fault");
+    assert!(std::fs::read_to_string(page).unwrap().contains("Where this comes from"));
+}
+
+/// Pictures did not count as files that are still to be written.
+#[test]
+fn a_closed_pipe_does_not_cost_the_pictures() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = rcu([OsStr::new("simulate"), OsStr::new("--pictures")]);
+    let mut child = command.arg(directory.path()).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+    assert_ne!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+/// A named pipe without a reader was taken for standard output: results were lost without a word.
+#[test]
+fn a_pipe_by_name_that_is_closed_is_told_and_does_not_cost_the_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let mut command = endless(&["--json", "/dev/stderr", "--html", page.to_str().unwrap()]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Its files are open before its first line.
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    assert_ne!(stdout.read_line(&mut String::new()).unwrap(), 0);
+    drop(child.stderr.take());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(5), "results could not be written");
+    assert!(std::fs::read_to_string(page).unwrap().contains("Where this comes from"));
 }
 
 #[test]

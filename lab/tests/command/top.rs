@@ -1,8 +1,10 @@
 //! `rcu top`: of a process that serves its statistics, of one that does not, and of none.
 #![cfg(target_os = "linux")]
 
+use std::ffi::c_int;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -15,6 +17,7 @@ use crate::common::schema::accepted_changes;
 use crate::common::{expect_code, fails, parsed, rcu};
 use quiescence::Domain;
 use quiescence::hazard::{HazardDomain, HazardPointer};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// A program that uses the library: a test of this file, run in a process of its own.
@@ -191,10 +194,8 @@ fn a_process_that_does_not_serve_is_told_how_it_would() {
 #[test]
 fn who_answers_nonsense_is_not_believed() {
     let runtime = runtime_directory();
-    let directory = runtime.path().join("quiescence");
-    fs::create_dir(&directory).unwrap();
+    let listener = listener(runtime.path());
     let pid = std::process::id().to_string();
-    let listener = UnixListener::bind(directory.join(format!("{pid}.sock"))).unwrap();
     let answers = ["{}\n", "", "{\"schema\": \"quiescence-stats/9\"}\n"];
     let liar = thread::spawn(move || {
         for answer in answers {
@@ -202,7 +203,7 @@ fn who_answers_nonsense_is_not_believed() {
             let mut request = String::new();
             BufReader::new(client.try_clone().unwrap()).read_line(&mut request).unwrap();
             assert_eq!(request, "statistics\n");
-            std::io::Write::write_all(&mut client, answer.as_bytes()).unwrap();
+            client.write_all(answer.as_bytes()).unwrap();
         }
     });
     for reason in ["cannot read", "without an answer", "cannot read"] {
@@ -210,6 +211,72 @@ fn who_answers_nonsense_is_not_believed() {
         assert!(said.contains(reason) && shown.is_empty(), "{said}");
     }
     liar.join().unwrap();
+}
+
+/// A listener of this process, where `rcu top` looks for it.
+fn listener(runtime: &Path) -> UnixListener {
+    let directory = runtime.join("quiescence");
+    fs::create_dir(&directory).unwrap();
+    UnixListener::bind(directory.join(format!("{}.sock", std::process::id()))).unwrap()
+}
+
+/// Connecting waited without a limit while nobody accepted and the queue of connections was full.
+#[test]
+fn who_accepts_nobody_is_not_waited_for() {
+    unsafe extern "C" {
+        fn listen(socket: c_int, backlog: c_int) -> c_int;
+    }
+    let runtime = runtime_directory();
+    let listener = listener(runtime.path());
+    // SAFETY: a socket of this test's.
+    assert_eq!(unsafe { listen(listener.as_raw_fd(), 0) }, 0);
+    let path = listener.local_addr().unwrap();
+    let _queued = UnixStream::connect_addr(&path).unwrap();
+    let pid = std::process::id().to_string();
+    fails(&top(runtime.path(), &[&pid]), 4, "does not answer");
+    // Who asks all processes does without it.
+    expect_code(&top(runtime.path(), &[]), 0);
+}
+
+/// Ctrl-C was not looked at before the answer was there, and a second one left the terminal
+/// without echo.
+#[test]
+fn ctrl_c_ends_the_wait_for_an_answer() {
+    let runtime = runtime_directory();
+    let listener = listener(runtime.path());
+    let pid = std::process::id().to_string();
+    for (args, dribbles) in [(&[&*pid][..], false), (&[&pid], true), (&[], false)] {
+        let mut command = rcu(["top"].iter().chain(args));
+        command.env("XDG_RUNTIME_DIR", runtime.path()).stderr(Stdio::piped());
+        let child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let (mut client, _) = listener.accept().unwrap();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        while dribbles && client.write_all(b" ").is_ok() {}
+        fails(&child.wait_with_output().unwrap(), 130, "interrupted before");
+    }
+}
+
+/// Of a child that has its parent's environment the parent's figures were shown.
+#[test]
+fn a_child_is_not_taken_for_its_parent() {
+    if has_role() {
+        quiescence::synchronize();
+        return ready();
+    }
+    let runtime = runtime_directory();
+    let socket = runtime.path().join("app.sock");
+    let environment = [("QUIESCENCE_STATS", &*socket)];
+    let test = "top::a_child_is_not_taken_for_its_parent";
+    let program = Program::start(test, &environment);
+    while UnixStream::connect(&socket).is_err() {
+        thread::yield_now();
+    }
+    // A shell that waits for words, which do not come.
+    let mut child = Command::new("sh").envs(environment).stdin(Stdio::piped()).spawn().unwrap();
+    parsed(&top(runtime.path(), &[&program.pid(), "--json", "-"]));
+    fails(&top(runtime.path(), &[&child.id().to_string()]), 4, "does not serve");
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]
