@@ -3,14 +3,16 @@
 //! Every design is compared with the best one slice by slice. The ratio has an interval: by
 //! bootstrap over the slices, or Student's if there are few slices and that is wider. A design is
 //! - *in* if it is shown to lose no more than the [`ZONE`]: the interval's upper end is within it;
-//! - *out* if it is shown to lose more: the lower end is above the zone;
-//! - *near* otherwise. More slices are drawn until no design is near, or the time is over.
+//! - *out* if it seems to lose more: the median is above the zone;
+//! - *near* otherwise. More slices are drawn until all intervals are on one side of the zone's end,
+//!   or the time is over.
 //!
-//! Designs that are not out are *equal*, and share a rank. Only a design that is in is recommended.
-//! So each of two runs recommends what is equal in the other, unless their intervals contradict
-//! each other. The most that a design can lose is the greatest upper end of its ratios to the
-//! others, without those that are out; that holds for the first one too, which only seems to be the
-//! best. If that bound is too wide, or a disturbed run has too many equals, nothing is recommended.
+//! Designs that are not out are *equal*, and share a rank. Only a design that is in is recommended:
+//! what one run has shown to be equal seldom seems to lose more than the zone in another. The most
+//! that a design can lose is the greatest upper end of its ratios to the others, without those
+//! whose interval is entirely beyond the zone; that holds for the first one too, which only seems
+//! to be the best. If that bound is too wide, or a disturbed run has too many equals, nothing is
+//! recommended.
 //!
 //! The zone is one of indifference. A difference that is shown is not enough: with enough slices
 //! all designs differ, and which of two equals is ahead changes from run to run.
@@ -51,9 +53,9 @@ const SLICES_OF_BOOTSTRAP: usize = 20;
 pub(super) enum Standing {
     /// Shown not to lose more than the zone.
     In,
-    /// Not known yet.
+    /// It does not seem to.
     Near,
-    /// Shown to lose more.
+    /// It seems to.
     Out,
 }
 
@@ -62,17 +64,22 @@ impl Standing {
     pub(super) fn of(best_is_faster: &Ratio) -> Standing {
         if best_is_faster.high <= ZONE {
             Standing::In
-        } else if best_is_faster.low > ZONE {
-            Standing::Out
-        } else {
+        } else if best_is_faster.median <= ZONE {
             Standing::Near
+        } else {
+            Standing::Out
         }
     }
 
-    /// Whether the design is equal to the best, as far as is known.
+    /// Whether the design is equal to the best.
     pub(super) fn is_in_set(self) -> bool {
         self != Standing::Out
     }
+}
+
+/// Whether the interval is on one side of the zone's end.
+pub(super) fn is_decided(best_is_faster: &Ratio) -> bool {
+    best_is_faster.high <= ZONE || best_is_faster.low > ZONE
 }
 
 /// How many times as fast `best` is, from the slices that both have. Of too few, nothing is known
@@ -151,13 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn a_design_is_out_when_it_is_shown_to_lose_more_than_the_zone() {
+    fn a_design_is_out_when_it_seems_to_lose_more_than_the_zone() {
         assert_eq!(standing(1.0, 1.05, 1.14), Standing::In);
         assert_eq!(standing(1.05, 1.1, 1.14), Standing::In, "told apart, and not worth it");
         assert_eq!(standing(1.05, 1.1, 1.2), Standing::Near);
-        assert_eq!(standing(1.05, 1.16, 1.2), Standing::Near, "another run may have it in");
-        assert_eq!(standing(1.16, 1.18, 1.2), Standing::Out);
+        assert_eq!(standing(1.05, 1.16, 1.2), Standing::Out);
         assert_eq!(standing(0.0, 1.0, f64::INFINITY), Standing::Near, "nothing known");
+        assert!(!is_decided(&Ratio { low: 1.05, median: 1.16, high: 1.2 }));
+        assert!(is_decided(&Ratio { low: 1.16, median: 1.18, high: 1.2 }));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bench::advise::{Contender, Design, Plan, Series, Workload, race, race_duration};
 use bench::slices::{COUNTED_MIN, RunVerdict};
 
-use super::decide::{GIVEN_UP, Standing, advantage};
+use super::decide::{GIVEN_UP, Standing, advantage, is_decided};
 use super::rank::{self, By, Ranking};
 use crate::output::Output;
 
@@ -139,16 +139,16 @@ fn open(all: &[Series], at_first: bool) -> BTreeSet<&'static str> {
         return all.iter().map(|one| one.design.name).collect();
     };
     let beside = |own: &Vec<f64>| advantage(&speeds[best], own);
-    let standing = |own: &Vec<f64>| Standing::of(&beside(own));
     let is_decided = speeds
         .iter()
         .enumerate()
-        .all(|(i, own)| i == best || own.is_empty() || standing(own) != Standing::Near);
+        .all(|(i, own)| i == best || own.is_empty() || is_decided(&beside(own)));
     let is_open = |own: &Vec<f64>| {
+        let beside = beside(own);
         if at_first {
-            beside(own).low <= GIVEN_UP
+            beside.low <= GIVEN_UP
         } else {
-            !is_decided && standing(own).is_in_set()
+            !is_decided && (Standing::of(&beside).is_in_set() || !self::is_decided(&beside))
         }
     };
     let open = all.iter().zip(&speeds).enumerate().filter(|(i, (_, own))| {

@@ -99,14 +99,18 @@ fn what_to_take(advice: &Advice<'_>, is_one_of_several: bool) -> String {
     if set.len() > 1 {
         let names: Vec<&str> = set.iter().map(|place| place.design.name).collect();
         let lost = advice.lost_percent_at_most.unwrap_or(100.0).ceil();
-        let (unsure, of_others) = match &unsure[..] {
-            [] => (String::new(), ""),
-            unsure => (format!(", as far as is known of {}", listed(unsure)), " of the others"),
+        let take = match set.len() - unsure.len() {
+            1 => "Take the other",
+            _ if unsure.is_empty() => "Take the simplest",
+            _ => "Take the simplest of the others",
+        };
+        let unsure = match &unsure[..] {
+            [] => String::new(),
+            unsure => format!(", as far as is known of {}", listed(unsure)),
         };
         text.push_str(&format!(
-            "These {} are equal for this workload, within {:.0} %{unsure}: {}. Take the \
-             simplest{of_others}, the first in the order of --help: {name}; at most {lost} % \
-             lost. Its idea: {}.",
+            "These {} are equal for this workload, within {:.0} %{unsure}: {}. {take}, the first \
+             in the order of --help: {name}; at most {lost} % lost. Its idea: {}.",
             set.len(),
             100.0 * (ZONE - 1.0),
             listed(&names),

@@ -230,8 +230,9 @@ fn run_until(command: &mut Command, until: Option<Instant>) -> Result<(Output, b
         drop(ended);
         let late = Instant::now() + GRACE;
         let whole = |parts: Receiver<Vec<u8>>| -> Vec<u8> {
-            let left = || late.saturating_duration_since(Instant::now());
-            iter::from_fn(|| parts.recv_timeout(left()).ok()).flatten().collect()
+            // What is there already is no reason to go on: somebody may write for ever.
+            let left = || late.checked_duration_since(Instant::now());
+            iter::from_fn(|| parts.recv_timeout(left()?).ok()).flatten().collect()
         };
         let [stdout, stderr] = [pipes.0, pipes.1].map(|pipe| pipe.map(whole).unwrap_or_default());
         let output = Output { status, stdout, stderr };

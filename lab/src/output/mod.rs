@@ -334,7 +334,8 @@ impl Output {
 
     /// Why a run that was stopped has nothing to show.
     pub(crate) fn stopped(&self) -> Failure {
-        if is_reader_gone() { Failure::BrokenPipe } else { Failure::interrupted() }
+        let is_done = is_reader_gone() && !self.owes_files();
+        if is_done { Failure::BrokenPipe } else { Failure::interrupted() }
     }
 
     fn write(&mut self, text: &str) -> Result<()> {

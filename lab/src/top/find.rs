@@ -29,7 +29,8 @@ const FILES_MAX: usize = 4_096;
 pub(super) fn all(output: &Output) -> Vec<Answer> {
     let mut answers = BTreeMap::new();
     let directories = own_directories();
-    for path in directories.iter().flat_map(|directory| sockets_in(directory, geteuid())) {
+    let paths = directories.iter().flat_map(|directory| sockets_in(directory, geteuid()));
+    for path in paths.take_while(|_| !output.must_stop()) {
         if let Ok(answer) = ask(&path, None, output) {
             answers.entry(answer.process.pid).or_insert(answer);
         }

@@ -139,10 +139,11 @@ fn a_candidate_that_cannot_be_run_is_not_condemned_and_says_why() {
 #[test]
 fn what_a_program_leaves_behind_is_not_waited_for() {
     let directory = tempfile::tempdir().unwrap();
-    // Ends with the test.
-    let stays = format!("while [ -e {} ]; do sleep 0.1; done", directory.path().display());
+    // They end with the test.
+    let does = |what| format!("while [ -e {} ]; do {what}; done", directory.path().display());
+    let (stays, writes) = (does("sleep 0.1"), does("echo still here"));
     let made = |name, script: &str| of_mode(directory.path(), name, 0o755, script);
-    let leaves = made("leaves", &format!("#!/bin/sh\n({stays}) &\necho other 1\n"));
+    let leaves = made("leaves", &format!("#!/bin/sh\n({writes}) &\necho other 1\n"));
     let output = run(["compare".as_ref(), "--with".as_ref(), leaves.as_os_str()]);
     fails(&output, 2, "leaves` is not a version of rcu");
     let wraps = made("wraps", &format!("#!/bin/sh\nsh -c '{stays}'\n"));
