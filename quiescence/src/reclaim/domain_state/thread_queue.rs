@@ -418,8 +418,9 @@ impl<'q> OwnQueue<'q> {
 
     /// Whether none of its callbacks is ready or waits for a grace period: all are open.
     pub(crate) fn is_all_open(self) -> bool {
-        // Relaxed, both: a hint. A thread that has counted some asks for a grace period, and looks
-        // here again at its next additions.
+        // Relaxed, both: a hint. It is mostly the worker that counts some and asks for a grace
+        // period for them; the owner, which may see an old count, looks here again at its next
+        // additions.
         self.counted.load(Relaxed) == self.finished.load(Relaxed)
     }
 
