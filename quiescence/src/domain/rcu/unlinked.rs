@@ -80,7 +80,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         let pointer = this.pointer.as_ptr();
         // SAFETY: `this` is not used or dropped as a whole any more; the domain is dropped once.
         unsafe { ptr::drop_in_place(&raw mut this.domain) };
-        // SAFETY: from a box, unreachable, and after a grace period that began after that; see above.
+        // SAFETY: from a box, unreachable, and after a grace period that began after that: checked
+        // above.
         unsafe { Box::from_raw(pointer) }
     }
 
