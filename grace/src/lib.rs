@@ -32,7 +32,7 @@ pub mod limit;
 pub mod machine;
 mod period;
 pub mod policy;
-mod refused;
+pub mod refused;
 pub mod segments;
 pub mod sequence;
 pub mod srcu;

@@ -9,6 +9,8 @@
 //! Comparisons are by signed distance, so the counter may wrap. At one grace period per nanosecond
 //! it wraps after 292 years; the tests start right before the wrap.
 
+pub use crate::refused::NotGiven;
+
 /// How many grace periods have ended, and whether one is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sequence(u64);

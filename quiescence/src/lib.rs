@@ -160,7 +160,7 @@ pub use crate::{
     domain::rcu::{OwnedRcuRef, Rcu, RcuOption, RcuRef, Unlinked, Version},
     domain::reader::Reader,
     domain::srcu::{Srcu, SrcuGuard, SrcuOwnedGuard},
-    reclaim::at_limit::AtLimit,
+    reclaim::free::AtLimit,
     reclaim::retire::{Retire, WithSize},
     reclaim::weigh::Weigh,
 };

@@ -10,9 +10,9 @@ use crate::domain::tag::DomainTag;
 use crate::gp::grace_periods::Me;
 #[cfg(doc)]
 use crate::gp::tuning::Tuning;
-use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{self, DomainState};
+use crate::reclaim::free::AtLimit;
 use crate::reclaim::local;
 use crate::reclaim::retire::{Retire, WithSize};
 use crate::reclaim::weigh::Weigh;

@@ -5,7 +5,7 @@ use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::os::fence::{self, Fences};
 use crate::os::percpu::{self, PerCpuPath};
-use crate::reclaim::at_limit::AtLimit;
+use crate::reclaim::free::AtLimit;
 use crate::reclaim::retire::Retire;
 
 const GLOBAL: Domain<Global> = Domain::global();

@@ -10,9 +10,9 @@ use crate::domain::guard::Global;
 use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::cache;
 use crate::reclaim::defer;
+use crate::reclaim::free::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
 
 pub(crate) mod changes;

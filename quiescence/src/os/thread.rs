@@ -10,7 +10,8 @@ thread_local! {
     /// The id; 0 until it is asked for. Without a destructor, so that it can be used until the very
     /// end.
     static ID: Cell<u32> = const { Cell::new(0) };
-    /// Whether the thread is one of the library's.
+    /// Whether the thread is one of those that the end of the process [ends](super::forking), which
+    /// is not waited for where such a thread calls `exit`. It says so itself as it begins.
     pub(crate) static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -22,10 +23,6 @@ pub(crate) fn token() -> usize {
 /// Starts a thread of the library, which takes no signal: handlers run on the program's threads.
 /// If the system gives none, returns its `errno`.
 pub(crate) fn start(name: &str, run: Box<dyn FnOnce() + Send>) -> Result<(), i32> {
-    let run = || {
-        IS_OURS.set(true);
-        run();
-    };
     let thread = std::thread::Builder::new().name(name.into());
     let started = signals::without(|| thread.spawn(run)).map(exit::outlive);
     started.map_err(|error| error.raw_os_error().unwrap_or(0))

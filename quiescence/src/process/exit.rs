@@ -39,8 +39,12 @@ fn end_threads(deadline_ns: u64) {
 
 #[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
-    use std::sync::mpsc;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::sync::{Arc, mpsc};
+    use std::task::{Context, Wake};
 
+    use super::*;
     use crate::Domain;
     use crate::common::processes::*;
     use crate::domain::tag::DomainTag;
@@ -49,6 +53,53 @@ mod tests {
 
     const_unless_loom! {
         static STUCK: ForkMutex<()> = ForkMutex::new(Rank::Turn, ());
+    }
+
+    static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+    static LETS_GO: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn begin() {
+        HAS_BEGUN.store(true, SeqCst);
+    }
+
+    extern "C" fn end() {
+        assert!(LETS_GO.load(SeqCst), "the thread that holds the lock was not waited for");
+    }
+
+    /// All threads that the library starts once counted as those that process exit does not wait
+    /// for if one of them calls it.
+    #[test]
+    fn a_barriers_thread_that_ends_the_process_waits_for_the_others() {
+        struct Exits;
+        impl Wake for Exits {
+            fn wake(self: Arc<Self>) {
+                std::process::exit(0)
+            }
+        }
+        if role().is_some() {
+            assert!(exit::at_exit(end), "called after the library's");
+            Domain::global().synchronize();
+            assert!(exit::at_exit(begin), "called before the library's");
+            let (holds, is_held) = mpsc::channel();
+            std::thread::spawn(move || {
+                let _held = STUCK.lock();
+                holds.send(()).unwrap();
+                while !HAS_BEGUN.load(SeqCst) {
+                    nap::moment();
+                }
+                LETS_GO.store(true, SeqCst);
+            });
+            is_held.recv().unwrap();
+            let (polls, is_polled) = mpsc::channel();
+            Domain::global().call(move || is_polled.recv().unwrap()).unwrap();
+            let (barrier, waker) = (pin!(Domain::global().barrier_async()), Arc::new(Exits).into());
+            assert!(barrier.poll(&mut Context::from_waker(&waker)).is_pending());
+            polls.send(()).unwrap();
+            loop {
+                std::thread::park();
+            }
+        }
+        ends_again(this_test!(), "child", 0);
     }
 
     /// Process exit once waited for the machine's lock of every domain in which callbacks waited,

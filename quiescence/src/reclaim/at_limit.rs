@@ -1,7 +1,7 @@
 //! At the limit: an object or a closure that the thread's local stock does not cover is admitted
 //! with more room from the domain, waits, goes over the limit, or is refused. What has gone over
 //! the limit in a section is settled when the section ends. What is refused is given back to the
-//! user in an [`AtLimit`].
+//! user in an [`AtLimit`](crate::AtLimit).
 //!
 //! [`grace::limit::limit_action`] decides what to do; this file does it. What it returns frees
 //! nothing: whether a grace period has ended is asked again where that matters ([`Timed`]).
@@ -10,8 +10,6 @@
 
 #![deny(unsafe_code)]
 
-use std::fmt;
-
 use grace::Urgency;
 use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 
@@ -19,7 +17,7 @@ use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::gp::slot::Slot;
 use crate::os::{clock, nap};
-use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
+use crate::reclaim::domain_state::{self, DomainState, Named};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
 use crate::reclaim::running::{self, Running};
@@ -355,85 +353,3 @@ pub(crate) fn settle_over_limit() {
         }
     }
 }
-
-// ---- refused ------------------------------------------------------------------------------------
-
-/// The error of a call that could not wait for room at its domain's memory limit, which the
-/// domain's [tuning](crate::tuning::Tuning) sets. Nothing has changed. Holds the argument of the
-/// call, if it had one.
-///
-/// From [`Domain::retire`](crate::Domain::retire) and [`try_retire`](crate::Domain::try_retire) it
-/// holds an object that readers may still see. **Dropping the error does not drop that object at
-/// once**: it retires the object over the limit instead. Any other argument is dropped with the
-/// error: a value that was not stored or inserted, or a closure, which is not called.
-///
-/// ```
-/// let domain = quiescence::Domain::new();
-/// if let Err(refused) = domain.try_retire(Box::new(7)) {
-///     let again = refused.into_inner(); // keep it, and try later
-/// #   drop(again);
-/// }
-/// ```
-#[must_use = "nothing has changed; an object that is dropped in it is retired over the limit"]
-pub struct AtLimit<P: Send + 'static = ()> {
-    /// `None` once it is taken out.
-    value: Option<P>,
-    /// What to do with the value if this is dropped with it.
-    otherwise: Option<(Handle, Otherwise<P>)>,
-}
-
-/// What is done with a refused value that was not taken out.
-type Otherwise<P> = fn(&Handle, P);
-
-impl<P: Send + 'static> AtLimit<P> {
-    /// No reader can see the value, so it is simply dropped.
-    pub(crate) fn unchanged(value: P) -> Self {
-        Self { value: Some(value), otherwise: None }
-    }
-
-    pub(crate) fn retired(value: P, handle: Handle, otherwise: Otherwise<P>) -> Self {
-        Self { value: Some(value), otherwise: Some((handle, otherwise)) }
-    }
-
-    /// Returns the argument of the refused call. If it is an object that was to be retired, readers
-    /// may still see it: retire it later, or wait for a grace period before you drop it.
-    #[expect(clippy::missing_panics_doc, reason = "it is taken out once")]
-    pub fn into_inner(mut self) -> P {
-        self.value.take().expect("taken out once")
-    }
-}
-
-impl<P: Send + 'static> Drop for AtLimit<P> {
-    fn drop(&mut self) {
-        if let Some(value) = self.value.take()
-            && let Some((handle, otherwise)) = &self.otherwise
-        {
-            otherwise(handle, value);
-        }
-    }
-}
-
-impl<P: PartialEq + Send + 'static> PartialEq for AtLimit<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.value == other.value
-    }
-}
-
-impl<P: Eq + Send + 'static> Eq for AtLimit<P> {}
-
-impl<P: Send + 'static> fmt::Debug for AtLimit<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AtLimit").finish_non_exhaustive()
-    }
-}
-
-impl<P: Send + 'static> fmt::Display for AtLimit<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the domain's limit is reached, and here nothing may wait for a grace period: retire \
-             outside of sections, or raise objects_max and bytes_max in the domain's Tuning",
-        )
-    }
-}
-
-impl<P: Send + 'static> std::error::Error for AtLimit<P> {}

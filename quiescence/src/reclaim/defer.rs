@@ -56,11 +56,12 @@ use grace::limit::{Amount, Context, Zone};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::{
-    AtLimit, NoRoom, admit, context, is_settled_here, leave_to_worker, make_room, may_free_here,
-    settle,
+    NoRoom, admit, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
 };
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
-use crate::reclaim::free::{Address, Boxed, Callback, Closure, Pending, Pointee, Timed, Value};
+use crate::reclaim::free::{
+    Address, AtLimit, Boxed, Callback, Closure, Pending, Pointee, Timed, Value,
+};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
 use crate::reclaim::retire::Retire;

@@ -220,6 +220,7 @@ fn start_anew() {
 }
 
 fn run() {
+    thread::IS_OURS.set(true);
     // It drops the payload of a panic: the standard library would abort if that drop panicked.
     if !user_code::is_whole(work) {
         start_anew();

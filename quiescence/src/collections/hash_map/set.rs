@@ -12,8 +12,8 @@ use super::view::{HashMapRef, Iter};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
-use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::free::AtLimit;
 use crate::reclaim::weigh::Weigh;
 
 /// A concurrent hash set. Readers take no lock and write nothing that is shared.

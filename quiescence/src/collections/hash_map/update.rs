@@ -16,9 +16,9 @@ use crate::collections::tags;
 use crate::domain::sections;
 use crate::domain::tag::DomainTag;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::cache;
 use crate::reclaim::defer::{self, Patience};
+use crate::reclaim::free::AtLimit;
 
 /// A pointer to an entry.
 pub(super) type At<K, V> = *const Entry<K, V>;

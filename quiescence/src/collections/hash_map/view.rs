@@ -14,8 +14,8 @@ use super::update::{At, refuse};
 use super::walk::Walk;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::free::AtLimit;
 
 /// A map together with a section: references that it finds stay valid as long as this value.
 ///

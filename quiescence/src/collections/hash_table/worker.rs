@@ -219,6 +219,7 @@ impl Board {
 }
 
 fn run() {
+    thread::IS_OURS.set(true);
     let mut board = lock();
     loop {
         let Some(table) = board.waiting.pop_front() else {

@@ -18,7 +18,7 @@ use crate::domain::tag::{DomainTag, Section};
 use crate::os::percpu;
 use crate::os::sync::const_unless_loom;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::at_limit::AtLimit;
+use crate::reclaim::free::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
 use crate::reclaim::{cache, debug_objects, defer};
 

@@ -9,8 +9,8 @@ use super::id::Id;
 use super::map::IdMap;
 use crate::domain::sections;
 use crate::domain::tag::DomainTag;
-use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::defer;
+use crate::reclaim::free::AtLimit;
 use crate::reclaim::free::Pending;
 use crate::reclaim::free::charge_of_box;
 

@@ -3,7 +3,7 @@
 
 use grace::Urgency;
 use grace::batch;
-use grace::limit::{Amount, Context};
+use grace::limit::Context;
 
 use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::context;
@@ -35,6 +35,9 @@ const _: () = {
     assert!(batch::run_share(SHARE) <= 2 * batch::RUN_UNTIMED, "two goes run a share");
 };
 
+/// So many chunks of a thread's are an eighth of the limit, at which a batch is full, or less.
+const CHUNKS: u64 = 32;
+
 /// Asks for a grace period for this thread's open objects, if there is no other reader or there are
 /// [`WORTH_A_FENCE`] of them.
 pub(super) fn close_own(domain: &DomainState) {
@@ -54,15 +57,12 @@ fn is_alone(domain: &DomainState) -> bool {
 /// domain since it last dropped some. Returns whether that is so: then it is to drop some when its
 /// section ends. Out of line, as only each ninth addition calls it.
 ///
-/// Whether an eighth of the limit is open is asked before the domain is asked for more room: if the
-/// local stock has too little for another round of objects as large as the last one was. As long as
-/// the stock lasts, and until the next share, no more is charged to the domain.
+/// The limit is loaded only if an eighth of it may be open by the thread's own
+/// [chunk](grace::limit::chunk). A batch is more than a share.
 #[cold]
-pub(super) fn tend_if_share(tag: &dyn Named, queue: OwnQueue<'_>, last: Amount) -> bool {
-    let left = queue.local_stock().stock().left();
-    let is_share = queue.added() >= SHARE
-        || (left.objects < ROUND || left.bytes / ROUND < last.bytes)
-            && queue.is_full(tag.core(), BATCH);
+pub(super) fn tend_if_share(tag: &dyn Named, queue: OwnQueue<'_>) -> bool {
+    let is_share =
+        queue.added() >= SHARE || queue.has_open_chunks(CHUNKS) && queue.is_full(tag.core(), BATCH);
     if is_share {
         defer::tend(tag, queue);
     }
@@ -94,4 +94,39 @@ fn drop_all_that_is_ready(domain: &DomainState) {
     domain.grace_periods.advance_at_tick(Me::this_thread());
     queues.iter().for_each(|queue| _ = defer::run_share(domain, queue, batch::BATCH));
     domain.queues.forget_orphans(domain);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::mem::MaybeUninit;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Domain;
+    use crate::domain::epoch::{Collector, Owned};
+    use crate::tuning::Tuning;
+
+    /// A past error: an eighth of the limit went unnoticed unless each ninth object was as large as
+    /// those that made it.
+    #[test]
+    fn large_objects_among_small_ones_are_closed_in_time() {
+        const LARGE: usize = 1 << 15;
+        const LIMIT: usize = 32 * LARGE;
+        let domain = Domain::new();
+        domain.tune(Tuning {
+            objects_max: 1 << 16,
+            bytes_max: LIMIT as u64,
+            lazy: Duration::MAX, // the worker closes nothing
+            ..domain.tuning()
+        });
+        let handle = Collector::new_in(domain.clone()).register();
+        let guard = handle.pin();
+        for size in [LARGE, 64, 64].repeat(LIMIT / 4 / LARGE) {
+            let object = Owned::<[MaybeUninit<u8>]>::init(size).into_shared(&guard);
+            // SAFETY: no other thread knows of it.
+            unsafe { guard.defer_destroy(object) };
+        }
+        let queue = local::own_objects(domain.core()).expect("used above");
+        assert!(!queue.is_all_open(), "a quarter of the limit");
+    }
 }

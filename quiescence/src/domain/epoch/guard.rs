@@ -287,7 +287,7 @@ unsafe fn retire<K: Named, C: Callback>(tag: &K, slot: &Slot, callback: C, amoun
     let queue = unsafe { local::slots_queue(slot, tag) };
     match defer::queue_only(tag, queue, pending, amount, Patience::InAnyCase) {
         Ok(None) => false,
-        Ok(Some(queue)) => due::tend_if_share(tag, queue, amount),
+        Ok(Some(queue)) => due::tend_if_share(tag, queue),
         Err(_) => unreachable!("a guard's thread is in a section: nothing waits"),
     }
 }

@@ -12,9 +12,9 @@ use super::{RcuOption, Unlinked, changes, into_raw};
 use crate::domain::domain::Domain;
 use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
-use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::debug_objects;
 use crate::reclaim::defer::{self, Reservation};
+use crate::reclaim::free::AtLimit;
 use crate::reclaim::free::Pending;
 use crate::reclaim::weigh::{Scale, Weigh};
 

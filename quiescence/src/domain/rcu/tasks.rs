@@ -147,11 +147,6 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         }
     }
 
-    /// Whether its grace period is over.
-    fn is_unread(&self) -> bool {
-        self.domain.core().grace_periods.sequence().is_done(self.unread_after)
-    }
-
     /// Retires it without waiting, over the limit if need be; or drops it, where nothing speaks
     /// against that.
     fn retire_over(self) {

@@ -67,13 +67,21 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         self.into_box_unread()
     }
 
-    /// The value, which no thread reads any more.
+    /// Whether its grace period is over.
+    pub(super) fn is_unread(&self) -> bool {
+        self.domain.core().grace_periods.sequence().is_done(self.unread_after)
+    }
+
+    /// The value, which no thread reads any more: the domain's own sequence says so, whatever was
+    /// done to wait for it.
     pub(super) fn into_box_unread(self) -> Box<T> {
+        assert!(self.is_unread(), "its grace period has not ended"); //~ retire-before-unlink
         let mut this = ManuallyDrop::new(self);
         let pointer = this.pointer.as_ptr();
         // SAFETY: `this` is not used or dropped as a whole any more; the domain is dropped once.
         unsafe { ptr::drop_in_place(&raw mut this.domain) };
-        // SAFETY: from a box, unreachable, and after a grace period that began after that.
+        // SAFETY: from a box, unreachable, and after a grace period that began after that: checked
+        // above.
         unsafe { Box::from_raw(pointer) }
     }
 

@@ -6,8 +6,8 @@ use super::{Barrier, GracePeriod, RoomWaiter};
 use crate::domain::cookie::Cookie;
 use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
-use crate::reclaim::at_limit::AtLimit;
 use crate::reclaim::defer::{self, Patience};
+use crate::reclaim::free::AtLimit;
 use crate::reclaim::free::Pending;
 use crate::reclaim::retire::Retire;
 

@@ -259,7 +259,8 @@ impl GracePeriods {
         unsafe { Registry::register(&self.registry, Some(slot), core, owner, reader_kind) };
     }
 
-    /// Gets memory for `readers` readers in all to register and be waited for.
+    /// Gets memory for `readers` readers in all to register and be waited for; for one more than
+    /// there are, if that is more.
     pub(crate) fn make_room(&self, readers: usize) {
         drop(Registry::lock_with_room(&self.registry, readers));
     }

@@ -217,6 +217,11 @@ impl LocalStock {
         self.stock.get()
     }
 
+    /// What the thread took at once when it last took some: at most a 256th of the limit then.
+    pub(crate) fn chunk(&self) -> Amount {
+        self.chunk.get()
+    }
+
     /// Gives back what is left: the thread ends, or has an object larger than the limit.
     pub(crate) fn empty(&self, domain: &DomainState) {
         domain.charge.give_back(self.with(Stock::empty));

@@ -199,7 +199,9 @@ impl Queues {
         let charged = list.iter().fold(others, |all, queue| all.plus(queue.after_fork()));
         // This thread's callbacks may have queued others in the room of those that ran before them,
         // and objects of this go may be kept. That room is in `charged` twice, since the callbacks
-        // of the go are not counted as finished yet; so all of it is given back when they are.
+        // of the go are not counted as finished yet; so all of it is given back when they are. A go
+        // in a domain that is ending, which no child counts anew, forgets its part as well: that
+        // domain charges nothing more, and a charge does not fall below 0.
         running::forget_spent();
         domain.charge.set(charged);
     }

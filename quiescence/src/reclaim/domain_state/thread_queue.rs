@@ -418,8 +418,9 @@ impl<'q> OwnQueue<'q> {
 
     /// Whether none of its callbacks is ready or waits for a grace period: all are open.
     pub(crate) fn is_all_open(self) -> bool {
-        // Relaxed, both: a hint. A thread that has counted some asks for a grace period, and looks
-        // here again at its next additions.
+        // Relaxed, both: a hint. It is mostly the worker that counts some and asks for a grace
+        // period for them; the owner, which may see an old count, looks here again at its next
+        // additions.
         self.counted.load(Relaxed) == self.finished.load(Relaxed)
     }
 
@@ -438,9 +439,22 @@ impl<'q> OwnQueue<'q> {
     /// Whether at least `batch` callbacks are open, or a fixed part of the limit
     /// ([`batch::is_full`]).
     pub(crate) fn is_full(self, domain: &DomainState, batch: u64) -> bool {
-        let open = self.written() - self.counted.load(Relaxed);
-        let bytes = bytes_between(self.bytes_counted.load(Relaxed), self.own.0.stream.bytes());
-        batch::is_full(open, bytes, batch, domain.limit())
+        let open = self.open();
+        batch::is_full(open.objects, open.bytes, batch, domain.limit())
+    }
+
+    /// Whether `chunks` chunks of the limit, as the thread last took one, are open: in objects or
+    /// in bytes. Loads nothing of the domain.
+    pub(crate) fn has_open_chunks(self, chunks: u64) -> bool {
+        let (open, chunk) = (self.open(), self.local_stock().chunk());
+        open.objects / chunks >= chunk.objects || open.bytes / chunks >= chunk.bytes
+    }
+
+    fn open(self) -> Amount {
+        Amount {
+            objects: self.written() - self.counted.load(Relaxed),
+            bytes: bytes_between(self.bytes_counted.load(Relaxed), self.own.0.stream.bytes()),
+        }
     }
 
     /// The thread adds no more; what is left of its local stock goes back to the domain.

@@ -21,8 +21,8 @@
 //!
 //! **Invariant [TT-3]: a thread without [`HAS_OTHER_SLOTS`] is in no section but those that began
 //! with [`thread_slots::global_slot`],** and liburcu readers'. [`Table::watched_entry`], through
-//! which each slot is given out, sets it; and [`implicit_slot`] takes that back if from then on the
-//! slot is found there, which it is until it is unregistered, in no section.
+//! which each slot is given out, sets it; and [`unless_found_at_once`] takes that back if from then
+//! on the slot is found there, which it is until it is unregistered, in no section.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -388,7 +388,7 @@ pub(crate) fn implicit_slot<'c>(
             slot.acquire(1);
         }
         remember(slot);
-        HAS_OTHER_SLOTS.set(had_others || !ptr::eq(thread_slots::global_slot(), slot)); // [TT-3]
+        unless_found_at_once(slot, had_others);
         slot
     })
 }
@@ -403,10 +403,20 @@ pub(crate) fn existing_slot(domain: &DomainState) -> Option<&Slot> {
 /// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
 pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
     Table::get(|table| {
+        let had_others = HAS_OTHER_SLOTS.get();
         let slot = table.watched_entry(domain, tag).slot(domain);
         slot.acquire(1);
+        unless_found_at_once(slot, had_others);
         slot
     })
+}
+
+/// Takes back that the thread has other slots if it `had_others` not before this one, which
+/// [`thread_slots::global_slot`] finds [TT-3].
+fn unless_found_at_once(slot: &Slot, had_others: bool) {
+    if ptr::eq(thread_slots::global_slot(), slot) {
+        HAS_OTHER_SLOTS.set(had_others);
+    }
 }
 
 /// Releases an explicit handle.

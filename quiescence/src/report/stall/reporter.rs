@@ -83,6 +83,7 @@ impl State {
 }
 
 fn run() {
+    thread::IS_OURS.set(true);
     if !user_code::is_whole(work) {
         // The thread ends by a bug of the library. Another one takes its place, at once if notes
         // wait.

@@ -136,3 +136,19 @@ fn lists_of_a_table_follow_its_entries() {
         }
     });
 }
+
+/// Once it had a handle of the global domain, a thread searched its table for sections for good,
+/// though the slot is the one that it finds at once.
+#[test]
+fn a_handle_of_the_global_domain_is_no_other_slot() {
+    apart(|| {
+        drop(crate::read());
+        let is_found_at_once = !ptr::eq(thread_slots::global_slot(), crate::gp::slot::NOT_READY);
+        drop(Domain::global().reader());
+        assert_eq!(HAS_OTHER_SLOTS.get(), !is_found_at_once);
+        drop(Domain::new().reader());
+        assert!(HAS_OTHER_SLOTS.get());
+        drop(Domain::global().reader());
+        assert!(HAS_OTHER_SLOTS.get(), "for good");
+    });
+}
