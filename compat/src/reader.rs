@@ -4,9 +4,10 @@
 //! destructor. These destructors run in rounds. The program's may still read, and unregister the
 //! thread, so ours does nothing before the last round. After it, registration is refused, because
 //! nothing would undo it. But the library can count the rounds only if the thread registered before
-//! they began. If not, each run of ours unregisters the thread, as it may be the last one. A thread
-//! that registers for the very first time in a destructor of the last round must unregister there
-//! itself, as with liburcu.
+//! they began, other than by bp alone. If not, each run of ours unregisters the thread, as it may
+//! be the last one; so it does on a main thread that ends by `pthread_exit`, where glibc does not
+//! drop `BEFORE_ROUNDS` before the rounds. A thread that registers for the very first time in a
+//! destructor of the last round must unregister there itself, as with liburcu.
 //!
 //! A bp reader is registered by its first section, which may be in a signal handler. The code that
 //! the handler interrupts may hold the library's locks, or be changing its thread-local table. So,
@@ -17,7 +18,8 @@
 //! The handler may also have interrupted `malloc`. So the pool has spare records, the domain has
 //! room for all of them, and neither allocates while it is locked. Calls from C refill the pool. A
 //! handler's first section may allocate only if about `CHUNK / 2` other threads have registered by
-//! reading since the last such call; the handler must then not have interrupted `malloc`.
+//! reading since the last such call, or if our key is above 31 ([`attend_end`]); the handler must
+//! then not have interrupted `malloc`.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::cell::Cell;
@@ -259,13 +261,14 @@ pub(crate) fn attend_last_round() {
     attend_end();
 }
 
-/// Whether the library has unregistered the calling thread, whose later destructors may do so, too.
+/// Whether the library has unregistered the calling thread, whose later destructors may do so, too;
+/// if its rounds are not counted, from the first round on.
 pub(crate) fn has_ended() -> bool {
     HAS_ENDED.get()
 }
 
 /// Has `thread_ends` called in the next round of the calling thread's destructors. Allocates
-/// nothing.
+/// nothing, except at a thread's first call if the key is above 31: glibc allocates a block then.
 fn attend_end() {
     let key = make_key();
     let any: *const c_void = ptr::from_ref(&KEY).cast();

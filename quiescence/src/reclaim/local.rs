@@ -137,6 +137,16 @@ impl Sections {
     }
 }
 
+/// Whether the thread may be above the limit in some domain, and is in two sections, of any domains
+/// of registered threads.
+pub(crate) fn in_nested_sections_over_limit() -> bool {
+    let mut sections = 0;
+    if may_be_over_limit() {
+        each_section(|slot| sections += if slot.is_outermost() { 1 } else { 2 });
+    }
+    sections >= 2
+}
+
 /// Calls `f`, which runs no user code, with the slot of each section that this thread is in, of any
 /// domain.
 fn each_section(mut f: impl FnMut(&Slot)) {

@@ -20,7 +20,7 @@ use crate::os::sync::const_unless_loom;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::free::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
-use crate::reclaim::{cache, debug_objects, defer};
+use crate::reclaim::{cache, debug_objects, local};
 
 /// A table that maps ids to values and chooses the ids, like the kernel's IDR and XArray, and the
 /// ids of System V's semaphores.
@@ -443,7 +443,14 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// As [`remove`](Self::remove). Some entries have been removed by then.
     #[track_caller]
     pub fn clear(&self) {
-        self.retain(|_, _| false);
+        let mut next = Bound::Unbounded;
+        loop {
+            let reader = self.read();
+            let Some((id, _)) = reader.range((next, Bound::Unbounded)).next() else { return };
+            drop(reader); // as in `remove_if`
+            self.remove(id); // whatever its value is by now, which threads may replace steadily
+            next = Bound::Excluded(id.index());
+        }
     }
 
     /// Removes the entries for which `keep` returns `false`, one after the other, not all at one
@@ -456,7 +463,6 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn retain(&self, mut keep: impl FnMut(Id, &V) -> bool) {
         let mut next = Bound::Unbounded;
         loop {
-            let in_callers_section = defer::in_section();
             let reader = self.read();
             let mut entries = reader.range((next, Bound::Unbounded));
             let Some((id, value)) =
@@ -464,20 +470,21 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
             else {
                 return;
             };
-            if in_callers_section {
+            // In a section of the caller's, or one that `keep` has begun and that goes on.
+            if local::in_nested_sections_over_limit() {
                 self.may_retire("remove");
             }
             // SAFETY: an entry in the table, in a section.
             let is_it =
                 |_, entry: NonNull<Entry<V>>| ptr::eq(&unsafe { entry.as_ref() }.value, value);
             let old = self.table.unlink(id.index(), is_it);
+            // Not about another entry at the index: `keep` may insert one each time.
+            let is_replaced = old.is_none() && reader.get(id).is_some();
+            let index = id.index();
+            next = if is_replaced { Bound::Included(index) } else { Bound::Excluded(index) };
             drop(reader); // as in `remove_if`
-            next = Bound::Included(id.index());
-            if let Some(old) = old {
-                // SAFETY: it was taken out, once.
-                unsafe { self.retire(old) };
-                next = Bound::Excluded(id.index());
-            }
+            // SAFETY: it was taken out, once.
+            old.inspect(|old| unsafe { self.retire(*old) });
         }
     }
 
