@@ -17,7 +17,11 @@ use crate::gp::links::Surroundings;
 /// they queue themselves may use it [TQ-3]. Objects that are kept, not freed, use up their own:
 /// they stay charged.
 #[derive(Debug)]
-pub(crate) struct Running(Cell<Go>);
+pub(crate) struct Running {
+    /// What those were charged that have begun. A cell of its own: written for each callback.
+    made: Cell<Amount>,
+    go: Cell<Go>,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Go {
@@ -25,9 +29,7 @@ struct Go {
     depth: u32,
     /// Their domain; or null.
     grace_periods: *const GracePeriods,
-    /// What those were charged that have begun.
-    made: Amount,
-    /// How much of it has been used.
+    /// How much of [`made`](Running::made) has been used.
     spent: Amount,
     /// How often [`forget_spent`] has been called.
     forgotten: u32,
@@ -35,30 +37,31 @@ struct Go {
 
 impl Running {
     const fn nothing() -> Self {
-        Self(Cell::new(Go {
-            depth: 0,
-            grace_periods: ptr::null(),
-            made: Amount::NONE,
-            spent: Amount::NONE,
-            forgotten: 0,
-        }))
+        let go = Go { depth: 0, grace_periods: ptr::null(), spent: Amount::NONE, forgotten: 0 };
+        Self { made: Cell::new(Amount::NONE), go: Cell::new(go) }
     }
 
-    /// Those that have begun were charged `made`.
+    /// One more begins, which was charged `bytes`.
     #[inline(always)]
-    pub(crate) fn begun(&self, made: Amount) {
-        self.0.set(Go { made, ..self.0.get() });
+    pub(crate) fn begin(&self, bytes: u64) {
+        self.made.set(self.made.get().plus(Amount { objects: 1, bytes }));
+    }
+
+    /// Those that have begun: how many, and what they were charged.
+    #[inline(always)]
+    pub(crate) fn begun(&self) -> Amount {
+        self.made.get()
     }
 
     /// The room that there is now.
     pub(crate) fn room(&self) -> Amount {
-        self.0.get().made.minus(self.0.get().spent)
+        self.made.get().minus(self.go.get().spent)
     }
 
     /// Uses `amount` of the room, or all of it if there is less.
     pub(crate) fn spend(&self, amount: Amount) {
-        let spent = self.0.get().spent.plus(amount.common(self.room()));
-        self.0.set(Go { spent, ..self.0.get() });
+        let spent = self.go.get().spent.plus(amount.common(self.room()));
+        self.go.set(Go { spent, ..self.go.get() });
     }
 }
 
@@ -73,7 +76,7 @@ pub(crate) fn in_callback() -> bool {
 
 /// How deep the callbacks and the objects freed on the spot are nested that this thread is in.
 pub(crate) fn nested_in_callbacks() -> u32 {
-    RUNNING.with(|running| running.0.get().depth)
+    RUNNING.with(|running| running.go.get().depth)
 }
 
 /// Runs `f`, which runs a domain's callbacks, and notes in what it is given which of them have
@@ -85,14 +88,15 @@ pub(crate) fn running_callbacks<R>(
 ) -> R {
     /// What the thread was running before, and the surroundings that have begun: restored and ended
     /// on drop, also after a panic.
-    struct Before<'r>(&'r Running, Go, Option<(Surroundings, usize)>);
+    struct Before<'r>(&'r Running, Amount, Go, Option<(Surroundings, usize)>);
 
     impl Drop for Before<'_> {
         fn drop(&mut self) {
-            let Self(running, before, begun) = *self;
-            let forgotten = running.0.get().forgotten;
+            let Self(running, made, before, begun) = *self;
+            let forgotten = running.go.get().forgotten;
             let spent = if forgotten == before.forgotten { before.spent } else { Amount::NONE };
-            running.0.set(Go { spent, forgotten, ..before });
+            running.made.set(made);
+            running.go.set(Go { spent, forgotten, ..before });
             if let Some((surroundings, began)) = begun {
                 (surroundings.end)(began);
             }
@@ -106,9 +110,9 @@ pub(crate) fn running_callbacks<R>(
     let surroundings = links.and_then(|links| links.surroundings());
     let begun = surroundings.map(|surroundings| (surroundings, (surroundings.begin)()));
     RUNNING.with(|running| {
-        let before = Before(running, running.0.get(), begun);
-        let (depth, forgotten) = (before.1.depth + 1, before.1.forgotten);
-        running.0.set(Go { depth, grace_periods, forgotten, ..Running::nothing().0.get() });
+        let go = running.go.get();
+        let _before = Before(running, running.made.take(), go, begun);
+        running.go.set(Go { depth: go.depth + 1, grace_periods, spent: Amount::NONE, ..go });
         f(running)
     })
 }
@@ -119,7 +123,7 @@ pub(crate) fn if_running<R>(
     f: impl FnOnce(&Running) -> R,
 ) -> Option<R> {
     RUNNING
-        .with(|running| ptr::eq(running.0.get().grace_periods, grace_periods).then(|| f(running)))
+        .with(|running| ptr::eq(running.go.get().grace_periods, grace_periods).then(|| f(running)))
 }
 
 /// In a child process, where what waits is counted anew: what the callbacks in progress on this
@@ -127,7 +131,7 @@ pub(crate) fn if_running<R>(
 /// made has been used.
 pub(crate) fn forget_spent() {
     RUNNING.with(|running| {
-        let forgotten = running.0.get().forgotten.wrapping_add(1);
-        running.0.set(Go { spent: Amount::NONE, forgotten, ..running.0.get() });
+        let forgotten = running.go.get().forgotten.wrapping_add(1);
+        running.go.set(Go { spent: Amount::NONE, forgotten, ..running.go.get() });
     });
 }
