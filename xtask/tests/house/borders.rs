@@ -148,6 +148,14 @@ fn the_library_neither_depends_on_the_simulator_nor_imports_it() {
     }
 }
 
+/// What depends on itself for its tests' features turns none on that was left off: Miri, which has
+/// no default features, met the assembly of the probes.
+#[test]
+fn tests_without_default_features_have_none() {
+    let itself = &manifest("quiescence")["dev-dependencies"]["quiescence"];
+    assert_eq!(itself.get("default-features").and_then(Value::as_bool), Some(false), "{itself}");
+}
+
 #[test]
 fn the_kernel_engines_import_nothing_of_the_front_over_them() {
     let needed = dependencies(&manifest("kernel"), false);
