@@ -366,7 +366,9 @@ mod tests {
         let core = domain.tag().core();
         let slot = core.grace_periods.register(1, crate::gp::slot::ReaderKind::Ordinary);
         slot.enter_slow(&core.grace_periods.gp_words.gp, std::panic::Location::caller());
-        let waker = Waker::from(Arc::new(Nothing));
+        // A clone: under Miri the waker that it is cloned from has another table of functions, so
+        // `will_wake` says no.
+        let waker = Waker::from(Arc::new(Nothing)).clone();
         let mut poll = || Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
         // Until the worker, which is notified, is in no step of the grace period.
         let state = loop {
