@@ -51,9 +51,10 @@ mod imp {
         fn drop(&mut self) {
             let functions = take(&AT_EXIT);
             loop {
-                // These ask the threads to end, including one that was started meanwhile.
-                functions.iter().rev().for_each(|function| function());
                 let threads = take(&THREADS);
+                // These ask the threads to end: after they were taken, as another thread that ends
+                // may start one meanwhile. That one is asked again.
+                functions.iter().rev().for_each(|function| function());
                 if threads.is_empty() {
                     break;
                 }
