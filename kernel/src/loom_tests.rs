@@ -453,7 +453,7 @@ fn a_thread_that_waits_while_another_runs_what_it_waits_for() {
         (0..6).for_each(|_| _ = shared.kernel.run(0));
         let other = shared.clone();
         let thread = loom::thread::spawn(move || {
-            other.kernel.wait(&|| other.kernel.ran.load(Ordering::Acquire) != 0);
+            other.kernel.wait_for(1);
         });
         let _ = shared.kernel.run(1);
         thread.join().unwrap();

@@ -231,8 +231,8 @@ pub struct Srcu<P, const CPUS: usize, D = Published> {
     told: AtomicU64,
     locked: Lock<Locked<D>>,
     /// Callbacks ever run.
-    pub(crate) ran: AtomicU64,
-    /// Threads that wait for callbacks to run.
+    ran: AtomicU64,
+    /// Threads in [`barrier`](Self::barrier).
     waiters: AtomicU32,
 }
 
@@ -431,8 +431,9 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
         Sequence::from_bits(self.told.load(Ordering::Acquire))
     }
 
-    /// Waits until every section that has begun has ended. Expedited by itself if the domain has
-    /// had nothing to do for 25 microseconds.
+    /// Waits until every section that has begun has ended, and every callback has run that was
+    /// queued before: so do not call it while holding a lock that these take. Expedited by itself
+    /// if the domain has had nothing to do for 25 microseconds.
     ///
     /// # Errors
     /// [`Refused::InSection`] if the caller may not sleep; [`Refused::InCallback`] if it is a
@@ -451,31 +452,39 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
         self.synchronize_as(Some(Urgency::Expedited))
     }
 
-    /// By a callback, as in Linux: so the wait is as long as that of other callbacks.
+    /// By a callback, as in Linux: so the wait is as long as that of other callbacks. It wakes the
+    /// caller itself: a callback that comes after it may wait for what the caller does next.
     fn synchronize_as(&self, urgency: Option<Urgency>) -> Result<(), Refused> {
         #[repr(C)]
-        struct Waiter {
+        struct Waiter<'a, P> {
             head: Head,
             is_over: AtomicU32,
+            platform: &'a P,
         }
-        unsafe fn end(head: NonNull<Head>) {
+        unsafe fn end<P: Platform>(head: NonNull<Head>) {
             // SAFETY: the waiter is there until it sees the store.
-            let waiter = unsafe { head.cast::<Waiter>().as_ref() };
+            let waiter = unsafe { head.cast::<Waiter<'_, P>>().as_ref() };
+            // The domain's, which outlives this run.
+            let platform = waiter.platform;
             // Release: pairs with the Acquire below [KN-8].
             waiter.is_over.store(1, Ordering::Release);
+            let _irq = platform.irq_off();
+            platform.wake_waiters();
         }
         self.may_wait()?;
-        let waiter = Waiter { head: Head::new(), is_over: AtomicU32::new(0) };
+        let waiter =
+            Waiter { head: Head::new(), is_over: AtomicU32::new(0), platform: &self.platform };
         let section = self.asks_in_section.then(|| self.read());
         // SAFETY: it stays in its place until its function has run.
-        unsafe { self.ask(urgency, Some((NonNull::from(&waiter).cast(), end))) };
+        unsafe { self.ask(urgency, Some((NonNull::from(&waiter).cast(), end::<P>))) };
         drop(section);
         // Acquire: pairs with the Release of `end` [KN-8]; the sections are over.
-        self.wait(&|| waiter.is_over.load(Ordering::Acquire) != 0);
+        self.platform.wait(&|| waiter.is_over.load(Ordering::Acquire) != 0, false);
         Ok(())
     }
 
-    /// Waits until every callback queued so far has run. Begins no grace period.
+    /// Waits until every callback queued so far has run. Begins no grace period. Do not call it
+    /// while holding a lock that callbacks take, also those that are queued meanwhile.
     ///
     /// # Errors
     /// As [`synchronize`](Self::synchronize).
@@ -486,9 +495,20 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
         if wakes {
             self.wake();
         }
-        // Acquire: pairs with the Release of `Ran` [KN-8]; the callbacks have run.
-        self.wait(&|| queued.wrapping_sub(self.ran.load(Ordering::Acquire)) as i64 <= 0);
+        self.wait_for(queued);
         Ok(())
+    }
+
+    /// Waits until so many callbacks have run.
+    pub(crate) fn wait_for(&self, queued: u64) {
+        // Relaxed, here and below: the fence orders it.
+        self.waiters.fetch_add(1, Ordering::Relaxed);
+        // Full fence: the count comes before the look [KN-10]. Pairs with the one of `leave`.
+        fence(Ordering::SeqCst);
+        // Acquire: pairs with the Release of `Ran` [KN-8]; the callbacks have run.
+        let left = || queued.wrapping_sub(self.ran.load(Ordering::Acquire));
+        self.platform.wait(&|| left() as i64 <= 0, false);
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn may_wait(&self) -> Result<(), Refused> {
@@ -498,15 +518,6 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
             false if !self.platform.is_preemptible() => Err(Refused::InSection),
             false => Ok(()),
         }
-    }
-
-    pub(crate) fn wait(&self, done: &dyn Fn() -> bool) {
-        // Relaxed, here and below: the fence orders it.
-        self.waiters.fetch_add(1, Ordering::Relaxed);
-        // Full fence: the count comes before the look [KN-10]. Pairs with the one of `leave`.
-        fence(Ordering::SeqCst);
-        self.platform.wait(done, false);
-        self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Drives the machine as far as it goes without a wait, and runs at most `budget` callbacks.
@@ -528,16 +539,8 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
     #[must_use = "somebody has to come again then"]
     pub fn run(&self, mut budget: u64) -> Option<Wait> {
         let thread = self.platform.thread();
-        let other = self.locked(|own, _| {
-            let other = own.driver;
-            own.driver.get_or_insert(thread);
-            other
-        });
-        if other.is_some() {
-            return None;
-        }
-        // Relaxed: only the driver writes it.
-        let driving = Driving(self, self.ran.load(Ordering::Relaxed));
+        self.locked(|own, _| own.driver.is_none().then(|| own.driver = Some(thread)))?;
+        let driving = Driving(self);
         let mut event = None;
         while let Some(task) = self.next(event.take(), budget) {
             match task {
@@ -556,7 +559,23 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
                 }
             }
         }
-        core::mem::ManuallyDrop::new(driving).leave()
+        core::mem::forget(driving);
+        self.leave()
+    }
+
+    /// The caller is not the driver any more: who asks from here on wakes a worker. Returns how
+    /// long to wait.
+    fn leave(&self) -> Option<Wait> {
+        // Full fence: what has run comes before the look [KN-10]. Pairs with that of `wait_for`.
+        fence(Ordering::SeqCst);
+        if self.waiters.load(Ordering::Relaxed) != 0 {
+            let _irq = self.platform.irq_off();
+            self.platform.wake_waiters();
+        }
+        self.locked(|own, now_ns| {
+            own.driver = None;
+            own.rest(now_ns).map(|due| due.wait(now_ns, self.tick_ns))
+        })
     }
 
     /// Does what the machine wants that needs no wait. Returns what does.
@@ -629,33 +648,13 @@ impl<P: Platform, const CPUS: usize, D: Delay> Drop for SrcuGuard<'_, P, CPUS, D
     }
 }
 
-/// A thread is the driver, since so many callbacks had run.
-struct Driving<'a, P: Platform, const CPUS: usize, D: Delay>(&'a Srcu<P, CPUS, D>, u64);
-
-impl<P: Platform, const CPUS: usize, D: Delay> Driving<'_, P, CPUS, D> {
-    /// It is not the driver any more: who asks from here on wakes a worker. Returns how long to
-    /// wait.
-    fn leave(&self) -> Option<Wait> {
-        let Self(srcu, before) = *self;
-        // Full fence: what has run comes before the look [KN-10]. Pairs with the one of `wait`.
-        fence(Ordering::SeqCst);
-        // Relaxed: the first is the driver's own, and the fence orders the second.
-        let has_run = srcu.ran.load(Ordering::Relaxed) != before;
-        if has_run && srcu.waiters.load(Ordering::Relaxed) != 0 {
-            let _irq = srcu.platform.irq_off();
-            srcu.platform.wake_waiters();
-        }
-        srcu.locked(|own, now_ns| {
-            own.driver = None;
-            own.rest(now_ns).map(|due| due.wait(now_ns, srcu.tick_ns))
-        })
-    }
-}
+/// A thread is the driver.
+struct Driving<'a, P: Platform, const CPUS: usize, D: Delay>(&'a Srcu<P, CPUS, D>);
 
 /// A callback has unwound.
 impl<P: Platform, const CPUS: usize, D: Delay> Drop for Driving<'_, P, CPUS, D> {
     fn drop(&mut self) {
-        if self.leave().is_some() {
+        if self.0.leave().is_some() {
             self.0.wake();
         }
     }

@@ -231,7 +231,9 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         if is_right { Ok(()) } else { Err(Refused::InSection) }
     }
 
-    /// Waits until every callback queued so far, on any CPU, has run.
+    /// Waits until every callback queued so far, on any CPU, has run. Do not call it while holding
+    /// a lock that callbacks take, also those that are queued meanwhile: they may run before the
+    /// caller is woken.
     ///
     /// # Errors
     /// [`Refused`] if the caller may not sleep, or is a callback. It has not waited then.

@@ -168,6 +168,25 @@ fn synchronize_waits_for_a_section_and_is_woken() {
     }
 }
 
+/// It holds a lock, perhaps, that a later callback takes.
+#[test]
+fn who_waits_for_a_grace_period_is_woken_before_a_later_callback_runs() {
+    let domain = released();
+    let woken = Rc::new(Cell::new(None));
+    let (worker, seen) = (domain.clone(), woken.clone());
+    let meanwhile = move || {
+        if seen.get().is_none() {
+            let (board, later) = (worker.board.clone(), seen.clone());
+            seen.set(Some(0));
+            worker.queue(move || later.set(Some(board.wakes.load(SeqCst))));
+        }
+        worker.round();
+    };
+    with_meanwhile(Rc::new(meanwhile), || domain.srcu.synchronize()).unwrap();
+    domain.work();
+    assert_eq!(woken.get(), Some(1));
+}
+
 /// What a caller in a hurry waits, in ticks, if a reader is in its section in the first run: the
 /// worker has preempted it. By the delay functions of 2022.
 #[test]
