@@ -50,16 +50,24 @@ mod imp {
     impl Drop for Exit {
         fn drop(&mut self) {
             let functions = take(&AT_EXIT);
+            let ask = || functions.iter().rev().for_each(|function| function());
             loop {
                 let threads = take(&THREADS);
-                // These ask the threads to end: after they were taken, as another thread that ends
-                // may start one meanwhile. That one is asked again.
-                functions.iter().rev().for_each(|function| function());
+                // Asks the threads to end: after they were taken, as another thread that ends may
+                // start one meanwhile, which is asked in the next round.
+                ask();
                 if threads.is_empty() {
                     break;
                 }
-                // A thread that has panicked has printed a message.
-                threads.into_iter().for_each(|thread| drop(thread.join()));
+                for thread in threads {
+                    // Again, as the time of the functions may be over before they have the lock
+                    // under which they ask.
+                    while !thread.is_finished() {
+                        ask();
+                    }
+                    // A thread that has panicked has printed a message.
+                    drop(thread.join());
+                }
             }
         }
     }
