@@ -198,13 +198,15 @@ fn every_update_counts_once() {
         threads(3, |_| {
             for round in 0..rounds(20_000, 10) {
                 let key = K::of(round % KEYS);
-                map.read().get_or_insert_with(key.clone(), || 0);
-                map.update(&key, |count| count + 1);
                 let view = map.read();
+                let found = view.get_or_insert_with(key.clone(), || 0);
+                let before = *found;
+                map.update(&key, |count| count + 1);
                 view.compute(key, |entry| match entry {
                     Some((_, count)) => Operation::<_, ()>::Insert(count + 1),
                     None => unreachable!("it was inserted above"),
                 });
+                assert_eq!(*found, before);
             }
         });
         let view = map.read();

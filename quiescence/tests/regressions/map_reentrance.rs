@@ -42,6 +42,9 @@ fn come_to(place: Place) {
 /// How many there are.
 static OWNED: AtomicI64 = AtomicI64::new(0);
 
+/// What is in one that has been dropped.
+const DROPPED: u64 = 1_000;
+
 /// A key, or a value.
 struct Owned(Box<u64>);
 
@@ -52,6 +55,7 @@ impl Owned {
     }
 
     fn number(&self) -> u64 {
+        assert!(*self.0 < DROPPED, "it has been dropped");
         *self.0
     }
 }
@@ -81,8 +85,8 @@ impl Clone for Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        assert!(*self.0 < 1_000, "it is dropped once");
-        *self.0 = 1_000;
+        assert!(*self.0 < DROPPED, "it is dropped once");
+        *self.0 = DROPPED;
         OWNED.fetch_sub(1, SeqCst);
         come_to(Dropped);
     }
@@ -214,9 +218,9 @@ fn has_acted(
 fn all_of(domain: &Domain<Private>) -> BTreeSet<Place> {
     let mut reached = BTreeSet::new();
     for (name, operate) in operations() {
-        for act in acts() {
+        for act in acts().into_iter().take(rounds(8, 3)) {
             for place in [Hashed, Equal, Place::Clone, Weighed, Dropped, Closure] {
-                for subject in SUBJECTS {
+                for subject in SUBJECTS.into_iter().take(rounds(3, 1)) {
                     let case = || has_acted(domain, (operate, subject), place, act);
                     let has_acted = catch_unwind(AssertUnwindSafe(case));
                     let case = || format!("{name} of {subject}: {place:?} {}", act.0);
@@ -234,7 +238,9 @@ fn all_of(domain: &Domain<Private>) -> BTreeSet<Place> {
 
 #[test]
 fn user_code_that_used_the_map_waited_for_itself() {
-    in_its_own_process!();
+    if cfg!(not(miri)) {
+        in_its_own_process!();
+    }
     std::panic::set_hook(Box::new(|info| {
         if info.payload().downcast_ref::<&str>() != Some(&"on purpose") {
             eprintln!("{info}");
