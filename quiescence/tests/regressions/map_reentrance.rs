@@ -24,6 +24,8 @@ enum Place {
 
 use Place::{Closure, Drop as Dropped, Eq as Equal, Hash as Hashed, Weigh as Weighed};
 
+const PLACES: [Place; 6] = [Hashed, Equal, Place::Clone, Weighed, Dropped, Closure];
+
 type Act = Box<dyn FnOnce()>;
 
 thread_local! {
@@ -214,12 +216,13 @@ fn has_acted(
     has_acted
 }
 
-/// Has each place of each operation do each act. Returns the places that were reached.
+/// Has each place of each operation do each act, or under Miri of some operations one act. Returns
+/// the places that were reached.
 fn all_of(domain: &Domain<Private>) -> BTreeSet<Place> {
     let mut reached = BTreeSet::new();
-    for (name, operate) in operations() {
-        for act in acts().into_iter().take(rounds(8, 3)) {
-            for place in [Hashed, Equal, Place::Clone, Weighed, Dropped, Closure] {
+    for (name, operate) in operations().into_iter().step_by(rounds(1, 3)) {
+        for act in acts().into_iter().skip(rounds(0, 1)).take(rounds(8, 1)) {
+            for place in PLACES.into_iter().take(rounds(6, 2)) {
                 for subject in SUBJECTS.into_iter().take(rounds(3, 1)) {
                     let case = || has_acted(domain, (operate, subject), place, act);
                     let has_acted = catch_unwind(AssertUnwindSafe(case));
@@ -247,6 +250,7 @@ fn user_code_that_used_the_map_waited_for_itself() {
         }
     }));
     let domain: Domain<Private> = Domain::builder().build();
-    let all = [Hashed, Equal, Place::Clone, Weighed, Dropped, Closure].into();
-    assert_eq!(all_of(&domain), all);
+    quiet(&domain);
+    let reached = all_of(&domain);
+    assert!(cfg!(miri) || reached == PLACES.into(), "{reached:?}");
 }
