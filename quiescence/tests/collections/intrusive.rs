@@ -564,10 +564,9 @@ fn alone_they_are_lists() {
     let queue = WaitFreeQueue::new();
     let (stack, lock_free) = (WaitFreeStack::new(), LockFreeStack::new());
     let (mut model, mut below) = (VecDeque::new(), Vec::new());
-    let mut state = 0x2545_f491_u32;
+    let mut random = Random(0x2545_f491);
     for number in 0..if cfg!(miri) { 300 } else { 20_000 } {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        match (state >> 16) % 16 {
+        match random.below(16) {
             0..7 => {
                 // SAFETY: objects that are given away.
                 let was_there = unsafe { queue.enqueue(Object::<QueueNode>::make(0, number)) };

@@ -63,15 +63,6 @@ fn only_what_was_called_expedited_is_counted_so() {
 }
 
 #[test]
-fn domains_do_not_wait_for_each_other() {
-    let (one, other) = (Srcu::new(), Srcu::new());
-    let guard = one.read();
-    other.synchronize();
-    other.synchronize_expedited();
-    drop(guard);
-}
-
-#[test]
 fn a_guard_may_end_on_another_thread() {
     let domain = Arc::new(Srcu::new());
     let value = Arc::new(Rcu::new_in(1_u64, domain.domain()));
@@ -191,19 +182,6 @@ fn nobody_sees_what_was_freed() {
             old.store(0xdead, Relaxed);
         }
     });
-}
-
-#[test]
-fn the_value_may_be_updated_under_its_own_sections() {
-    let domain = Srcu::new();
-    let count = Rcu::new_in(0_u64, domain.domain());
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| (0..EACH).for_each(|_| count.update(|old| old + 1)));
-        }
-    });
-    assert_eq!(*count.load(&domain.read()), 4 * EACH);
-    assert!(format!("{count:?}").contains(&(4 * EACH).to_string()));
 }
 
 #[test]
