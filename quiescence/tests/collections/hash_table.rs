@@ -211,20 +211,26 @@ fn fill(domain: &Domain<Private>, table: &Table, hash: Hashed, keys: std::ops::R
     }
 }
 
+/// The nodes of a table, one after the other. For callers in a section.
+fn nodes(table: &Table) -> impl Iterator<Item = NonNull<Node>> {
+    let mut at = None;
+    std::iter::from_fn(move || {
+        let next = match at {
+            // SAFETY: in a section; items are freed after grace periods.
+            None => unsafe { table.first() },
+            // SAFETY: as above.
+            Some(at) => unsafe { table.next(at) },
+        };
+        at = Some(next);
+        next.node()
+    })
+}
+
 /// Deletes all nodes, and frees them.
 fn empty(domain: &Domain<Private>, table: &Table) {
-    let mut gone = Vec::new();
     let section = domain.read();
     // SAFETY: in a section; freed after a grace period.
-    let mut at = unsafe { table.first() };
-    while let Some(node) = at.node() {
-        // SAFETY: as above.
-        if unsafe { table.delete(node) } {
-            gone.push(node);
-        }
-        // SAFETY: as above.
-        at = unsafe { table.next(at) };
-    }
+    let gone: Vec<_> = nodes(table).filter(|node| unsafe { table.delete(*node) }).collect();
     drop(section);
     domain.synchronize();
     gone.into_iter().for_each(free);
@@ -271,12 +277,8 @@ fn what_is_added_in_any_order_is_gone_through_once() {
     const MANY: u64 = rounds(10_000, 100);
     fill(&pair.domain, &pair.table, pair.hash, 0..MANY);
     let mut seen = vec![false; MANY as usize];
-    // SAFETY: in a section.
-    let mut at = unsafe { pair.table.first() };
-    while let Some(node) = at.node() {
+    for node in nodes(&pair.table) {
         assert!(!std::mem::replace(&mut seen[item(node).key as usize], true));
-        // SAFETY: in a section.
-        at = unsafe { pair.table.next(at) };
     }
     assert!(seen.iter().all(|seen| *seen));
     drop(section);
@@ -497,13 +499,7 @@ impl Stress {
             assert!(self.find(key).node().is_some(), "key {key} is always there");
             if random.below(50) == 0 {
                 let mut seen = [0_u8; 512];
-                // SAFETY: in a section.
-                let mut at = unsafe { self.table.first() };
-                while let Some(node) = at.node() {
-                    seen[item(node).key as usize] += 1;
-                    // SAFETY: in a section.
-                    at = unsafe { self.table.next(at) };
-                }
+                nodes(&self.table).for_each(|node| seen[item(node).key as usize] += 1);
                 assert!(seen[..64].iter().all(|&times| times == 1), "{seen:?}");
                 assert!(seen[64..].iter().all(|&times| times <= 1), "{seen:?}");
             }
