@@ -221,16 +221,15 @@ fn a_child_made_by_fork_protects_and_frees() {
     let live = Arc::default();
     let place = Place::new(boxed(&live));
     place.replace(&DOMAIN, boxed(&live)); // the library's first use comes before a fork
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut holder = HazardPointer::new();
-            while !stop.load(Relaxed) {
-                // SAFETY: the place follows the protocol, here and below.
-                assert_eq!(unsafe { holder.protect(&place.0) }.unwrap().whole(), 7);
-                place.replace(&DOMAIN, boxed(&live));
-            }
-        });
+    let replace = |_| {
+        let (mut holder, place, live) = (HazardPointer::new(), &place, &live);
+        move || {
+            // SAFETY: the place follows the protocol, here and below.
+            assert_eq!(unsafe { holder.protect(&place.0) }.unwrap().whole(), 7);
+            place.replace(&DOMAIN, boxed(live));
+        }
+    };
+    beside(1, replace, || {
         for _ in 0..20 {
             in_child(|| {
                 let mut holder = HazardPointer::new();
@@ -247,7 +246,6 @@ fn a_child_made_by_fork_protects_and_frees() {
                 assert!(DOMAIN.statistics().objects_protected <= 1);
             });
         }
-        stop.store(true, Relaxed);
     });
 }
 

@@ -576,25 +576,19 @@ fn forks_beside_reports() {
     quiescence::report::set_stall_hook(|report| assert!(!report.to_string().is_empty()));
     let domains: Vec<Domain> = (0..20).map(|_| Domain::new()).collect();
     let readers: Vec<Qsbr<_>> = domains.iter().map(Domain::qsbr).collect();
-    let stop = Arc::new(AtomicBool::new(false));
-    let until = Arc::clone(&stop);
-    let stalling = thread::spawn(move || {
-        while !until.load(Relaxed) {
-            drop(stall());
+    let fork_for_each = || {
+        for domain in &domains {
+            // A report of it is on its way when the fork comes.
+            tune(domain, Some(Duration::ZERO), None);
+            let _cookie = domain.start_poll();
+            in_child(|| {
+                drop(stall());
+                let other = Domain::new();
+                other.synchronize();
+                drop(other.read());
+            });
         }
-    });
-    for domain in &domains {
-        // A report of it is on its way when the fork comes.
-        tune(domain, Some(Duration::ZERO), None);
-        let _cookie = domain.start_poll();
-        in_child(|| {
-            drop(stall());
-            let other = Domain::new();
-            other.synchronize();
-            drop(other.read());
-        });
-    }
-    stop.store(true, Relaxed);
-    stalling.join().unwrap();
+    };
+    common::beside(1, |_| || drop(stall()), fork_for_each);
     drop(readers);
 }
