@@ -104,7 +104,7 @@ fn nothing_is_freed_under_qsbr_readers_that_come_and_go() {
                     }
                 }
                 drop(reader);
-                if number % 3 == 0 {
+                if number.is_multiple_of(3) {
                     // One in three is away for longer, and comes back in whichever slot is free.
                     thread::yield_now();
                 }

@@ -21,8 +21,8 @@ fn a_short_section_was_reported_to_a_program_that_never_asked() {
     assert_eq!(run_it("barrier", &[]).1, "");
 }
 
-/// A report comes soon, and has these words. Functions are bound at the start: to look them up takes
-/// more of a stack than one of the programs leaves itself.
+/// A report comes soon, and has these words. Functions are bound at the start: to look them up
+/// takes more of a stack than one of the programs leaves itself.
 fn is_told(case: &str, words: &str) {
     needs::or_return!(Gcc);
     let (said, _) = run_it(case, &[("QUIESCENCE_STALL_MS", "20"), ("LD_BIND_NOW", "1")]);
