@@ -33,22 +33,11 @@ fn holds_up_until_the_last_guard_goes(domain: &Domain, other_first: bool) {
 #[test]
 fn a_section_that_begins_later_holds_nothing_up() {
     let domain = Domain::new();
-    let (before, begun, after) = (Barrier::new(2), Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let first = domain.read();
-            before.wait();
-            drop(first);
-            let _second = domain.read();
-            begun.wait();
-            after.wait();
-        });
-        before.wait();
-        begun.wait();
-        // The first grace period meets the second section and waits; so ask without waiting.
-        let cookie = domain.start_poll();
-        assert!(!domain.poll(cookie), "a section of before the request must be waited for");
-        after.wait();
+    let early = domain.read();
+    let cookie = domain.start_poll();
+    assert!(!domain.poll(cookie), "a section of before the request must be waited for");
+    beside_a_section(&domain, |_| {
+        drop(early);
         domain.wait(cookie);
     });
 }
