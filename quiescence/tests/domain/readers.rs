@@ -271,24 +271,6 @@ fn one_heavy_fence_a_grace_period() {
     );
 }
 
-#[test]
-fn concurrent_synchronizers_share_grace_periods() {
-    const THREADS: u64 = 12;
-    let domain = Domain::new();
-    beside_a_section(&domain, |leave| {
-        thread::scope(|scope| {
-            let synchronize = || domain.synchronize();
-            let waiters: Vec<_> = (0..THREADS).map(|_| scope.spawn(synchronize)).collect();
-            until(|| domain.statistics().waiters >= THREADS);
-            assert_eq!(domain.statistics().grace_periods, 0);
-            leave();
-            waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
-        });
-    });
-    // One that the first of them began, and one for all that came while it lasted.
-    assert_eq!(domain.statistics().grace_periods, 2);
-}
-
 /// Busy ordinary readers, a nested one and a QSBR one, with updaters that wait, some asleep.
 #[test]
 fn a_domain_whose_readers_fence_executes_no_membarrier() {
