@@ -179,6 +179,17 @@ pub(crate) fn spawn<W: 'static, R: 'static>(
     thread::spawn(move || f(&world))
 }
 
+/// What another thread of the model does, and what this one does beside it.
+pub(crate) fn beside<W: 'static, T: 'static, R>(
+    world: &Arc<W>,
+    there: impl FnOnce(&W) -> T + 'static,
+    here: impl FnOnce(&W) -> R,
+) -> (T, R) {
+    let other = spawn(world, there);
+    let here = here(world);
+    (other.join().unwrap(), here)
+}
+
 fn model(f: impl Fn() + Send + Sync + 'static) {
     bounded(4, f);
 }

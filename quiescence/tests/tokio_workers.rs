@@ -5,13 +5,12 @@
 //! in a future that calls the same functions.
 #![cfg(feature = "tokio")]
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+mod common;
 
-use quiescence::tokio as rcu;
-use quiescence::{Domain, Rcu, synchronize};
+use std::future::poll_fn;
+
+use common::*;
+use quiescence::{synchronize, tokio as rcu};
 use tokio::runtime::{Builder, Runtime};
 
 fn hooked(mut builder: Builder) -> Runtime {
@@ -124,7 +123,7 @@ fn a_grace_period_waits_for_a_closure_that_reads() {
     }
     end.send(()).unwrap();
     runtime.block_on(task).unwrap();
-    quiescence::Domain::global().wait(cookie);
+    Domain::global().wait(cookie);
 }
 
 /// A runtime in the closure polls its tasks on the same thread, and its hooks call the functions of
@@ -144,12 +143,7 @@ fn a_runtime_in_a_section_ends_nothing() {
             rcu::after_task_poll();
             rcu::on_thread_park();
             // Another thread drives as well: it would see a quiescent state.
-            std::thread::scope(|scope| {
-                scope
-                    .spawn(|| (0..1_000).filter(|_| Domain::global().poll(cookie)).count())
-                    .join()
-                    .unwrap()
-            })
+            elsewhere(|| (0..1_000).filter(|_| Domain::global().poll(cookie)).count())
         })
     });
     assert_eq!(polls, 0, "the grace period ended in a section that was there when it began");
@@ -160,7 +154,7 @@ fn a_runtime_in_a_section_ends_nothing() {
 fn a_callback_in_an_announcement_reads_in_a_section() {
     static ONLINE: AtomicUsize = AtomicUsize::new(0);
     static OFFLINE: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static IN_POLL: std::cell::Cell<bool> = const { std::cell::Cell::new(true) });
+    thread_local!(static IN_POLL: Cell<bool> = const { Cell::new(true) });
     struct Reads;
     impl Drop for Reads {
         fn drop(&mut self) {
@@ -193,7 +187,7 @@ fn a_callback_in_an_announcement_reads_in_a_section() {
         });
     }
     assert_eq!(ONLINE.load(SeqCst), 0, "a callback took the worker for online");
-    let statistics = quiescence::Domain::global().statistics();
+    let statistics = Domain::global().statistics();
     assert_eq!(statistics.callbacks_panicked, 0);
     assert!(on_worker(&runtime, async { rcu::is_online() }));
     drop(runtime);
@@ -207,7 +201,7 @@ fn a_worker_that_blocks_in_place_holds_no_grace_period_up() {
         assert!(rcu::is_online());
         rcu::block_in_place(|| {
             assert!(!rcu::is_online());
-            std::thread::scope(|scope| scope.spawn(synchronize).join().unwrap());
+            elsewhere(synchronize);
         });
         rcu::read(|_| rcu::is_online())
     });
@@ -222,14 +216,7 @@ fn a_section_that_blocks_in_place_stays_one() {
     let over = on_worker(&runtime, async {
         rcu::read(|_| {
             let cookie = Domain::global().start_poll();
-            rcu::block_in_place(|| {
-                std::thread::scope(|scope| {
-                    scope
-                        .spawn(|| (0..1_000).any(|_| Domain::global().poll(cookie)))
-                        .join()
-                        .unwrap()
-                })
-            })
+            rcu::block_in_place(|| elsewhere(|| (0..1_000).any(|_| Domain::global().poll(cookie))))
         })
     });
     assert!(!over);
@@ -255,7 +242,7 @@ fn a_task_waits_for_a_grace_period_without_blocking() {
         let cell = Arc::clone(&cell);
         async move {
             let old = cell.swap(String::from("new"));
-            quiescence::Domain::global().synchronize_async().await;
+            Domain::global().synchronize_async().await;
             old.into_inner()
         }
     });

@@ -289,6 +289,7 @@ pub(crate) fn determine() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::common::processes::*;
 
     #[test]
     fn what_is_set_is_got_and_nonsense_is_made_sense_of() {
@@ -381,13 +382,10 @@ mod tests {
         }
     }
 
-    const TEST: &str =
-        "gp::tuning::tests::every_domain_begins_with_it_and_a_program_may_say_otherwise";
-
     #[test]
     #[cfg_attr(miri, ignore = "a child process")]
     fn every_domain_begins_with_it_and_a_program_may_say_otherwise() {
-        if std::env::var_os("ROLE").is_some() {
+        if role().is_some() {
             let domain = crate::Domain::new();
             let mut tuning = domain.tuning();
             assert_eq!((tuning.bytes_max, tuning.objects_max), (3 << 20, 9));
@@ -398,11 +396,9 @@ mod tests {
             assert_eq!(domain.tuning(), tuning);
             return;
         }
-        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-        again.args([TEST, "--exact", "--nocapture"]).env("ROLE", "child");
-        again.envs([("QUIESCENCE_LIMIT_BYTES", "3M"), ("QUIESCENCE_LIMIT_OBJECTS", "9")]);
-        again.envs([("QUIESCENCE_LAZY_MS", "7"), ("QUIESCENCE_STALL_MS", "soon")]);
-        let output = again.output().unwrap();
+        let limits = [("QUIESCENCE_LIMIT_BYTES", "3M"), ("QUIESCENCE_LIMIT_OBJECTS", "9")];
+        let times = [("QUIESCENCE_LAZY_MS", "7"), ("QUIESCENCE_STALL_MS", "soon")];
+        let output = again(this_test!(), "child", &[limits, times].concat());
         assert!(output.status.success(), "{output:?}");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(said.matches("QUIESCENCE_STALL_MS=soon is not").count(), 1, "{said}");

@@ -129,12 +129,11 @@ fn block<'b>(number: usize) -> &'b Block<Borrow> {
 fn with_reader(phase: u64, times: usize, others: impl Fn(&Arc<Places>) + Send + Sync + 'static) {
     bounded(3, move || {
         let places = Places::new(phase);
-        let reader = Arc::clone(&places);
         let number = places.block();
-        let reader = thread::spawn(move || {
+        let reader = spawn(&places, move |places| {
             for _ in 0..times {
-                let borrowed = reader.borrow(block(number));
-                reader.give_back(&borrowed);
+                let borrowed = places.borrow(block(number));
+                places.give_back(&borrowed);
             }
         });
         others(&places);
@@ -166,10 +165,7 @@ fn a_fair_phase_needs_no_heavy_fence() {
 #[test]
 fn a_fair_phase_becomes_a_biased_one() {
     with_reader(FAIR, 1, |places| {
-        let other = Arc::clone(places);
-        let other = thread::spawn(move || other.bias.go_to(BIASED));
-        places.replace(0, address(1));
-        other.join().unwrap();
+        beside(places, |places| places.bias.go_to(BIASED), |places| places.replace(0, address(1)));
     });
 }
 
@@ -177,13 +173,11 @@ fn a_fair_phase_becomes_a_biased_one() {
 #[test]
 fn a_biased_phase_becomes_a_fair_one() {
     with_reader(BIASED, 1, |places| {
-        let other = Arc::clone(places);
-        let other = thread::spawn(move || {
-            other.bias.go_to(CHANGING);
-            other.replace(1, ptr::null_mut());
-        });
-        places.replace(0, address(1));
-        other.join().unwrap();
+        let changes = |places: &Places| {
+            places.bias.go_to(CHANGING);
+            places.replace(1, ptr::null_mut());
+        };
+        beside(places, changes, |places| places.replace(0, address(1)));
     });
 }
 
@@ -196,14 +190,13 @@ fn a_slot_is_handed_on_with_what_was_read() {
         let Borrowed::Confirmed(at, _) = places.borrow(block(number)) else {
             panic!("no other thread is there")
         };
-        let [other, updater] = [Arc::clone(&places), Arc::clone(&places)];
         let at = at.addr();
-        let other = thread::spawn(move || {
+        let other = spawn(&places, move |places| {
             let at = ptr::without_provenance_mut(at);
-            other.read(at);
-            other.give_back(&Borrowed::Confirmed(at, block(number).first()));
+            places.read(at);
+            places.give_back(&Borrowed::Confirmed(at, block(number).first()));
         });
-        let updater = thread::spawn(move || updater.replace(0, address(1)));
+        let updater = spawn(&places, |places| places.replace(0, address(1)));
         if block(number).first().is_free() {
             let borrowed = places.borrow(block(number));
             places.give_back(&borrowed);
@@ -221,12 +214,11 @@ fn a_slot_is_handed_on_with_what_was_read() {
 fn an_address_that_is_used_again_is_another_cells() {
     bounded(3, || {
         let places = Places::new(BIASED);
-        let reader = Arc::clone(&places);
         let number = places.block();
-        let reader = thread::spawn(move || {
+        let reader = spawn(&places, move |places| {
             // Reads what it has borrowed: never the second object at an address.
-            let borrowed = reader.borrow(block(number));
-            reader.give_back(&borrowed);
+            let borrowed = places.borrow(block(number));
+            places.give_back(&borrowed);
         });
         if places.replace(0, address(1)) {
             // The object is gone; another one is made there, and comes into the other cell.

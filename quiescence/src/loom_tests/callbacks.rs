@@ -130,10 +130,8 @@ fn what_another_thread_closes_waits_for_readers() {
             world.core.grace_periods.advance(Me::owner(3));
             world.section(slot);
         });
-        let adder = thread::spawn({
-            let (world, queue) = (Arc::clone(&world), Arc::clone(&queue));
-            move || retire(&world, &queue, 1)
-        });
+        let adds = Arc::clone(&queue);
+        let adder = spawn(&world, move |world| retire(world, &adds, 1));
         queue.close(&world.core, Urgency::Normal);
         world.core.grace_periods.advance(STRANGER);
         queue.run_some(&world.core, 32);

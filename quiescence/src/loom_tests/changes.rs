@@ -25,9 +25,7 @@ fn wait_for(cell: &AtomicUsize, value: usize) {
 fn who_makes_a_version_sees_an_update_or_is_woken() {
     model(|| {
         let cell = Arc::new(AtomicUsize::new(0));
-        let updater = spawn(&cell, update);
-        wait_for(&cell, 1);
-        updater.join().unwrap();
+        beside(&cell, update, |cell| wait_for(cell, 1));
     });
 }
 

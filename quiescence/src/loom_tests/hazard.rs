@@ -63,19 +63,17 @@ impl Places {
 fn what_is_protected_is_not_freed() {
     bounded(3, || {
         let places = Places::new();
-        let reader = Arc::clone(&places);
         // Registered before: a thread that comes later sees the new object, as by [HP-1].
         let block = ptr::from_ref(places.blocks.adopt(Wants::Half).unwrap()).expose_provenance();
-        let reader = thread::spawn(move || {
+        let reads = move |places: &Places| {
             // SAFETY: a block of `places`, which this thread keeps.
             let block = unsafe { &*ptr::with_exposed_provenance::<Block>(block) };
             for _ in 0..2 {
-                reader.protect(block);
+                places.protect(block);
                 block.first().release();
             }
-        });
-        places.replace();
-        reader.join().unwrap();
+        };
+        beside(&places, reads, Places::replace);
     });
 }
 
@@ -86,15 +84,14 @@ fn a_slot_is_handed_on_with_what_was_read() {
         let places = Places::new();
         let block = places.blocks.adopt(Wants::Half).unwrap();
         places.protect(block);
-        let [other, updater] = [Arc::clone(&places), Arc::clone(&places)];
         let at = ptr::from_ref(block).expose_provenance();
-        let other = thread::spawn(move || {
+        let other = spawn(&places, move |places| {
             // SAFETY: a read; that the object is not freed is what is tested.
-            other.objects[0].with(|cell| assert_eq!(unsafe { *cell }, 0));
-            // SAFETY: a block of `other`, which this thread keeps.
+            places.objects[0].with(|cell| assert_eq!(unsafe { *cell }, 0));
+            // SAFETY: a block of `places`, which this thread keeps.
             unsafe { &*ptr::with_exposed_provenance::<Block>(at) }.first().release();
         });
-        let updater = thread::spawn(move || updater.replace());
+        let updater = spawn(&places, Places::replace);
         if block.first().is_free() {
             places.protect(block);
             block.first().release();
@@ -109,11 +106,10 @@ fn a_slot_is_handed_on_with_what_was_read() {
 fn a_block_changes_hands_with_its_protections() {
     bounded(3, || {
         let places = Places::new();
-        let first = Arc::clone(&places);
-        let first = thread::spawn(move || {
-            let block = first.blocks.adopt(Wants::Half).unwrap();
-            first.protect(block);
-            block.give_back(&first.blocks);
+        let first = spawn(&places, |places| {
+            let block = places.blocks.adopt(Wants::Half).unwrap();
+            places.protect(block);
+            block.give_back(&places.blocks);
             ptr::from_ref(block).expose_provenance()
         });
         let second = places.blocks.adopt(Wants::Half).unwrap();
@@ -138,16 +134,16 @@ fn a_holder_has_a_slot_that_protects_nothing() {
     bounded(3, || {
         let places = Places::new();
         places.blocks.adopt(Wants::Half).unwrap().give_back(&places.blocks);
-        let first = Arc::clone(&places);
-        let first = thread::spawn(move || {
-            let block = first.blocks.adopt(Wants::Half).unwrap();
+        let leaves = |places: &Places| {
+            let block = places.blocks.adopt(Wants::Half).unwrap();
             if block.first().is_free() {
-                first.protect(block); // by a guard that outlives the thread
+                places.protect(block); // by a guard that outlives the thread
             }
-            block.give_back(&first.blocks);
+            block.give_back(&places.blocks);
+        };
+        beside(&places, leaves, |places| {
+            let block = places.blocks.adopt(Wants::All).unwrap();
+            assert!(block.first().is_free(), "it protects something");
         });
-        let block = places.blocks.adopt(Wants::All).unwrap();
-        assert!(block.first().is_free(), "it protects something");
-        first.join().unwrap();
     });
 }

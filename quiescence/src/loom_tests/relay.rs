@@ -25,18 +25,16 @@ fn a_relay_of_two() {
     bounded(2, || {
         let world = World::with(RELAY);
         let (first, second) = (qsbr(&world, true), qsbr(&world, false));
-        let readers = [first, second].map(|slot| {
-            let world = Arc::clone(&world);
-            thread::spawn(move || {
-                if std::ptr::eq(slot, second) {
-                    slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
-                    world.look();
-                } else {
-                    world.look();
-                    slot.renew();
-                }
-            })
-        });
+        let readers = [
+            spawn(&world, move |world| {
+                world.look();
+                first.renew();
+            }),
+            spawn(&world, move |world| {
+                second.online(&world.core.grace_periods.gp_words.gp, Location::caller());
+                world.look();
+            }),
+        ];
         let (old, cookie) = world.begin_to_replace(1);
         world.core.grace_periods.advance_at_tick(STRANGER);
         world.destroy_if_done(old, cookie);
@@ -52,14 +50,12 @@ fn a_relay_with_a_gap() {
         let world = World::with(RELAY);
         let (_gap, last) = (qsbr(&world, false), qsbr(&world, true));
         let done = Arc::new(AtomicUsize::new(0));
-        let reader = thread::spawn({
-            let (world, done) = (Arc::clone(&world), Arc::clone(&done));
-            move || {
-                world.look();
-                while done.load(Relaxed) == 0 {
-                    last.renew();
-                    thread::yield_now();
-                }
+        let stop = Arc::clone(&done);
+        let reader = spawn(&world, move |world| {
+            world.look();
+            while stop.load(Relaxed) == 0 {
+                last.renew();
+                thread::yield_now();
             }
         });
         world.replace(1);

@@ -23,12 +23,10 @@ fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
         add_numbered(&queue, 0);
         queue.close(&core, Urgency::Normal);
         core.grace_periods.advance(STRANGER);
-        let runner = thread::spawn({
-            let (core, queue) = (Arc::clone(&core), queue.clone());
-            move || {
-                RUN.set(0);
-                assert_eq!(queue.run_some(&core, 1), 1);
-            }
+        let to_run = queue.clone();
+        let runner = spawn(&core, move |core| {
+            RUN.set(0);
+            assert_eq!(to_run.run_some(core, 1), 1);
         });
         let flag = std::sync::Arc::new(Flag::default());
         let wanted = Wanted { cookie: None, room: true };

@@ -29,11 +29,7 @@ fn a_section_hides_the_end_of_the_one_before() {
     model(|| {
         let world = World::new();
         let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
-        let updater = spawn(&world, move |world| world.replace(1));
-        for _ in 0..2 {
-            world.section(slot);
-        }
-        updater.join().unwrap();
+        beside(&world, |world| world.replace(1), |world| (0..2).for_each(|_| world.section(slot)));
     });
 }
 
@@ -51,13 +47,12 @@ fn nested_sections() {
 fn registration_during_a_grace_period() {
     model(|| {
         let world = World::new();
-        let reader = spawn(&world, move |world| {
+        let reads = |world: &World| {
             let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
             world.section(slot);
             world.core.grace_periods.unregister(slot);
-        });
-        world.replace(1);
-        reader.join().unwrap();
+        };
+        beside(&world, reads, |world| world.replace(1));
         assert_eq!(world.core.grace_periods.readers(), 0);
     });
 }
@@ -86,10 +81,11 @@ fn two_updaters_share_and_are_both_served() {
     model(|| {
         let world = World::new();
         let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
-        let updater = spawn(&world, move |world| world.replace(1));
-        world.section(slot);
-        world.replace(2);
-        updater.join().unwrap();
+        let reads_and_replaces = |world: &World| {
+            world.section(slot);
+            world.replace(2);
+        };
+        beside(&world, |world| world.replace(1), reads_and_replaces);
         assert!(world.core.grace_periods.sequence().ended() <= 2);
     });
 }
@@ -161,7 +157,7 @@ fn a_superseded_driver_is_not_late() {
 fn qsbr_reader() {
     model(|| {
         let world = World::new();
-        let reader = spawn(&world, move |world| {
+        let reads = |world: &World| {
             let slot = world.core.grace_periods.register(1, ReaderKind::Qsbr);
             slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
             world.look();
@@ -169,9 +165,8 @@ fn qsbr_reader() {
             world.look();
             slot.offline();
             world.core.grace_periods.unregister(slot);
-        });
-        world.replace(1);
-        reader.join().unwrap();
+        };
+        beside(&world, reads, |world| world.replace(1));
     });
 }
 

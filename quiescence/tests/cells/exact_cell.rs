@@ -14,14 +14,6 @@ use quiescence::cell::{ExactCell, ExactGuard};
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 20_000 };
 
 #[test]
-fn a_store_drops_the_old_value() {
-    let first = Arc::new(1);
-    let cell = ExactCell::new(Arc::clone(&first));
-    cell.store(Arc::new(2));
-    assert_eq!((Arc::strong_count(&first), **cell.load()), (1, 2));
-}
-
-#[test]
 fn a_guard_has_no_count_until_the_cell_is_replaced() {
     let first = Arc::new(1);
     let cell = ExactCell::new(Arc::clone(&first));

@@ -177,23 +177,6 @@ fn a_thread_updates_what_it_reads_and_has_references_to() {
 }
 
 #[test]
-fn threads_that_hold_references_update_the_same_keys() {
-    let rounds = if cfg!(miri) { 5 } else { 2_000 };
-    let map: HashMap<u64, String> = (0..4).map(|key| (key, "first".into())).collect();
-    threads(3, |_| {
-        for round in 0..rounds {
-            let view = map.read();
-            let found = view.get(&(round % 4)).cloned();
-            let reference = view.get(&(round % 4));
-            map.insert(round % 4, "other".into());
-            view.compute((round + 1) % 4, |_| Operation::<_, ()>::Insert("third".into()));
-            drop((found, reference));
-        }
-    });
-    assert_eq!(map.len(), 4);
-}
-
-#[test]
 fn functions_of_the_user_may_use_the_map() {
     let map: HashMap<u64, u64, BuildHasherDefault<Constant>> = HashMap::default();
     map.extend((0..10).map(|key| (key, 0)));

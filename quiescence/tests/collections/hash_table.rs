@@ -211,20 +211,26 @@ fn fill(domain: &Domain<Private>, table: &Table, hash: Hashed, keys: std::ops::R
     }
 }
 
+/// The nodes of a table, one after the other. For callers in a section.
+fn nodes(table: &Table) -> impl Iterator<Item = NonNull<Node>> {
+    let mut at = None;
+    std::iter::from_fn(move || {
+        let next = match at {
+            // SAFETY: in a section; items are freed after grace periods.
+            None => unsafe { table.first() },
+            // SAFETY: as above.
+            Some(at) => unsafe { table.next(at) },
+        };
+        at = Some(next);
+        next.node()
+    })
+}
+
 /// Deletes all nodes, and frees them.
 fn empty(domain: &Domain<Private>, table: &Table) {
-    let mut gone = Vec::new();
     let section = domain.read();
     // SAFETY: in a section; freed after a grace period.
-    let mut at = unsafe { table.first() };
-    while let Some(node) = at.node() {
-        // SAFETY: as above.
-        if unsafe { table.delete(node) } {
-            gone.push(node);
-        }
-        // SAFETY: as above.
-        at = unsafe { table.next(at) };
-    }
+    let gone: Vec<_> = nodes(table).filter(|node| unsafe { table.delete(*node) }).collect();
     drop(section);
     domain.synchronize();
     gone.into_iter().for_each(free);
@@ -271,12 +277,8 @@ fn what_is_added_in_any_order_is_gone_through_once() {
     const MANY: u64 = rounds(10_000, 100);
     fill(&pair.domain, &pair.table, pair.hash, 0..MANY);
     let mut seen = vec![false; MANY as usize];
-    // SAFETY: in a section.
-    let mut at = unsafe { pair.table.first() };
-    while let Some(node) = at.node() {
+    for node in nodes(&pair.table) {
         assert!(!std::mem::replace(&mut seen[item(node).key as usize], true));
-        // SAFETY: in a section.
-        at = unsafe { pair.table.next(at) };
     }
     assert!(seen.iter().all(|seen| *seen));
     drop(section);
@@ -438,7 +440,6 @@ struct Stress {
     domain: Domain<Private>,
     table: Table,
     hash: Hashed,
-    stop: AtomicBool,
     changes: AtomicU64,
 }
 
@@ -457,36 +458,32 @@ impl Stress {
     }
 
     /// Keys below 64 are always there, once; these are replaced and never deleted.
-    fn replace_for_ever(&self, mut random: Random) {
-        while !self.stop.load(Relaxed) {
-            let key = random.below(64);
-            let _section = self.domain.read();
-            let new = Item::leak(key, random.next());
-            // SAFETY: in a section; retired below.
-            let old = unsafe { self.table.add_replace((self.hash)(key), new, is(key)) };
-            self.retire(old.expect("it is always there"));
-        }
+    fn replace(&self, random: &mut Random) {
+        let key = random.below(64);
+        let _section = self.domain.read();
+        let new = Item::leak(key, random.next());
+        // SAFETY: in a section; retired below.
+        let old = unsafe { self.table.add_replace((self.hash)(key), new, is(key)) };
+        self.retire(old.expect("it is always there"));
     }
 
     /// Keys from 64 on come and go.
-    fn come_and_go(&self, mut random: Random) {
-        while !self.stop.load(Relaxed) {
-            let key = 64 + random.below(448);
-            let _section = self.domain.read();
-            if random.below(2) == 0 {
-                let new = Item::leak(key, random.next());
-                // SAFETY: in a section.
-                match unsafe { self.table.add_unique((self.hash)(key), new, is(key)) } {
-                    Ok(()) => _ = self.changes.fetch_add(1, Relaxed),
-                    Err(_) => free(new),
-                }
-            } else if let Some(node) = self.find(key).node()
-                // SAFETY: in a section.
-                && unsafe { self.table.delete(node) }
-            {
-                self.changes.fetch_sub(1, Relaxed);
-                self.retire(node);
+    fn add_or_delete(&self, random: &mut Random) {
+        let key = 64 + random.below(448);
+        let _section = self.domain.read();
+        if random.below(2) == 0 {
+            let new = Item::leak(key, random.next());
+            // SAFETY: in a section.
+            match unsafe { self.table.add_unique((self.hash)(key), new, is(key)) } {
+                Ok(()) => _ = self.changes.fetch_add(1, Relaxed),
+                Err(_) => free(new),
             }
+        } else if let Some(node) = self.find(key).node()
+            // SAFETY: in a section.
+            && unsafe { self.table.delete(node) }
+        {
+            self.changes.fetch_sub(1, Relaxed);
+            self.retire(node);
         }
     }
 
@@ -497,13 +494,7 @@ impl Stress {
             assert!(self.find(key).node().is_some(), "key {key} is always there");
             if random.below(50) == 0 {
                 let mut seen = [0_u8; 512];
-                // SAFETY: in a section.
-                let mut at = unsafe { self.table.first() };
-                while let Some(node) = at.node() {
-                    seen[item(node).key as usize] += 1;
-                    // SAFETY: in a section.
-                    at = unsafe { self.table.next(at) };
-                }
+                nodes(&self.table).for_each(|node| seen[item(node).key as usize] += 1);
                 assert!(seen[..64].iter().all(|&times| times == 1), "{seen:?}");
                 assert!(seen[64..].iter().all(|&times| times <= 1), "{seen:?}");
             }
@@ -518,30 +509,18 @@ fn readers_find_what_is_there_while_everything_changes() {
     for (seed, hash) in HASHES.into_iter().enumerate() {
         let domain = Domain::new();
         let table = HashTable::new(domain.clone(), Options::default()).unwrap();
-        let (stop, changes) = (AtomicBool::new(false), AtomicU64::new(0));
-        let stress = Stress { domain, table, hash, stop, changes };
-        let random = |thread: u64| Random(seed as u64 * 100 + thread);
-        {
-            let _section = stress.domain.read();
-            for key in 0..64 {
-                // SAFETY: in a section.
-                unsafe { stress.table.add(hash(key), Item::leak(key, key)) };
+        let stress = Stress { domain, table, hash, changes: AtomicU64::new(0) };
+        let random = |thread: usize| Random((seed * 100 + thread) as u64);
+        fill(&stress.domain, &stress.table, hash, 0..64);
+        let work = |thread| {
+            let (stress, mut random) = (&stress, random(thread));
+            move || match thread {
+                0 => stress.replace(&mut random),
+                1 | 2 => stress.add_or_delete(&mut random),
+                _ => stress.table.resize(1 << random.below(rounds(10, 6))),
             }
-        }
-        thread::scope(|scope| {
-            let stress = &stress;
-            scope.spawn(|| stress.replace_for_ever(random(1)));
-            scope.spawn(|| stress.come_and_go(random(2)));
-            scope.spawn(|| stress.come_and_go(random(3)));
-            scope.spawn(|| {
-                let mut random = random(4);
-                while !stress.stop.load(Relaxed) {
-                    stress.table.resize(1 << random.below(rounds(10, 6)));
-                }
-            });
-            stress.read(random(5), rounds(20_000, 40));
-            stress.stop.store(true, Relaxed);
-        });
+        };
+        beside(4, work, || stress.read(random(4), rounds(20_000, 40)));
         let _section = stress.domain.read();
         // SAFETY: in a section.
         let counts = unsafe { stress.table.count_nodes() };

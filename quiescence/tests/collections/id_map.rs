@@ -434,15 +434,13 @@ fn what_was_removed_in_a_section_counts_when_it_ends() {
     let map = IdMap::new_in(domain.clone());
     let ids: Vec<Id> = (0..20).map(|number| map.insert(number)).collect();
     let reader = map.read();
-    let taken = catch_unwind(AssertUnwindSafe(|| {
-        ids.iter().for_each(|id| assert!(reader.remove(*id).is_some()));
-    }));
-    let message = *taken.unwrap_err().downcast::<String>().unwrap();
+    let take = || ids.iter().for_each(|id| assert!(reader.remove(*id).is_some()));
+    let message = panic_of(take);
     assert!(message.contains("try_remove()"), "{message}");
     let left = map.len();
     assert!((16..20).contains(&left), "one over the limit at most: {left} are left");
     assert_eq!(reader.iter().count(), left);
-    catch_unwind(AssertUnwindSafe(|| map.clear())).unwrap_err();
+    panic_of(|| map.clear());
     assert_eq!(map.len(), left);
     drop(reader);
     assert!(domain.statistics().callbacks_waiting() <= 2);

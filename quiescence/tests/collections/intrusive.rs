@@ -406,6 +406,20 @@ fn a_wait_free_stack_gives_everything_once() {
     assert!(stack.is_empty());
 }
 
+/// Has `f` called with a node, which no other thread has, a grace period later.
+fn later<N: 'static>(node: NonNull<N>, f: fn(NonNull<N>)) {
+    struct Passed<N>(NonNull<N>);
+    // SAFETY: no other thread has it.
+    unsafe impl<N> Send for Passed<N> {}
+
+    let passed = Passed(node);
+    let call = move || {
+        let Passed(node) = { passed }; // moves all of it: the pointer alone is not `Send`
+        f(node);
+    };
+    quiescence::call(call).expect("not in a section");
+}
+
 /// Nodes go round: the thread that pops one, in a section, puts it on again a grace period later.
 /// Without the grace period, a pop that was interrupted would take the node's second stay for its
 /// first, and lose what lies below.
@@ -422,18 +436,11 @@ fn nodes_of_a_lock_free_stack_go_round_a_grace_period_later() {
         unsafe { (*node.as_ptr().cast::<Object<StackNode>>()).number }
     }
 
-    /// A node that has come off and will be put on again.
-    struct Resting(NonNull<StackNode>);
-    // SAFETY: no other thread has it.
-    unsafe impl Send for Resting {}
-
-    impl Resting {
-        fn put(self) {
-            OFF[number_of(self.0)].store(false, Release);
-            // SAFETY: an object that is given away.
-            unsafe { STACK.push(self.0.as_ptr()) };
-            ON_ITS_WAY.fetch_sub(1, Release);
-        }
+    fn put(node: NonNull<StackNode>) {
+        OFF[number_of(node)].store(false, Release);
+        // SAFETY: an object that is given away.
+        unsafe { STACK.push(node.as_ptr()) };
+        ON_ITS_WAY.fetch_sub(1, Release);
     }
 
     for number in 0..NODES {
@@ -453,8 +460,7 @@ fn nodes_of_a_lock_free_stack_go_round_a_grace_period_later() {
             let number = number_of(node);
             assert!(!OFF[number].swap(true, Acquire), "{number} has come off twice");
             ON_ITS_WAY.fetch_add(1, Relaxed);
-            let resting = Resting(node);
-            quiescence::call(move || resting.put()).expect("not in a section");
+            later(node, put);
         }
     });
     quiescence::barrier();
@@ -475,15 +481,6 @@ fn a_lock_free_queue_keeps_the_order_of_each_producer() {
         unsafe { queue.enqueue(Object::<SharedNode>::make(producer, number)) };
     };
 
-    struct Passed(NonNull<SharedNode>);
-    // SAFETY: no other thread has it.
-    unsafe impl Send for Passed {}
-    impl Passed {
-        fn free(self) {
-            Object::free(self.0);
-        }
-    }
-
     let taken = AtomicUsize::new(0);
     let take = || {
         let section = quiescence::read();
@@ -492,8 +489,7 @@ fn a_lock_free_queue_keeps_the_order_of_each_producer() {
         drop(section);
         let node = node?;
         let seen = Object::look(node);
-        let passed = Passed(node);
-        quiescence::call(move || passed.free()).expect("not in a section");
+        later(node, Object::free);
         Some(seen)
     };
     beside_producers(put, || consume_by_two(&taken, take));
@@ -564,10 +560,9 @@ fn alone_they_are_lists() {
     let queue = WaitFreeQueue::new();
     let (stack, lock_free) = (WaitFreeStack::new(), LockFreeStack::new());
     let (mut model, mut below) = (VecDeque::new(), Vec::new());
-    let mut state = 0x2545_f491_u32;
+    let mut random = Random(0x2545_f491);
     for number in 0..if cfg!(miri) { 300 } else { 20_000 } {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        match (state >> 16) % 16 {
+        match random.below(16) {
             0..7 => {
                 // SAFETY: objects that are given away.
                 let was_there = unsafe { queue.enqueue(Object::<QueueNode>::make(0, number)) };

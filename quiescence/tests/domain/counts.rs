@@ -3,28 +3,21 @@
 use crate::common::*;
 use quiescence::report::{Latency, Statistics};
 
-/// Calls `f` while another thread is registered in the domain, in no section.
-fn beside_a_reader(domain: &Domain, f: impl FnOnce()) {
-    while_held(
-        || domain.reader(),
-        |over| {
-            f();
-            over();
-        },
-    );
-}
-
 #[test]
 fn grace_periods_are_counted_and_timed_if_they_had_to_look() {
     let domain = Domain::new();
     domain.synchronize();
     let Statistics { grace_periods, latency, .. } = domain.statistics();
     assert_eq!((grace_periods, latency.count()), (1, 0), "nobody to look for");
-    beside_a_reader(&domain, || {
-        domain.synchronize();
-        assert_eq!(domain.statistics().grace_periods_expedited, 0);
-        domain.synchronize_expedited();
-    });
+    // Beside a thread that is registered, in no section.
+    while_held(
+        || domain.reader(),
+        |_| {
+            domain.synchronize();
+            assert_eq!(domain.statistics().grace_periods_expedited, 0);
+            domain.synchronize_expedited();
+        },
+    );
     let Statistics { grace_periods, grace_periods_expedited, latency, .. } = domain.statistics();
     assert_eq!((grace_periods, grace_periods_expedited, latency.count()), (3, 1, 2));
     let (first, last) = (latency.quantile(0.0).unwrap(), latency.quantile(1.0).unwrap());

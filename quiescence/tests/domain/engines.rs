@@ -88,40 +88,34 @@ fn nothing_is_freed_under_qsbr_readers_that_come_and_go() {
     for engine in [Engine::Adaptive, Engine::Poll, Engine::Token] {
         let domain = domain(engine);
         let value = Rcu::new_in([0u64; 8], domain.clone());
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for number in 0..READERS {
-                let (domain, value, stop) = (&domain, &value, &stop);
-                scope.spawn(move || {
-                    let mut turns = number;
-                    while !stop.load(Relaxed) {
-                        let mut reader = domain.qsbr();
-                        for _ in 0..50 {
-                            turns += 1;
-                            let guard = reader.read();
-                            let seen = value.load(&guard);
-                            assert!(seen.iter().all(|word| *word == seen[0]), "{engine}: torn");
-                            drop(guard);
-                            reader.quiescent_state();
-                            if turns.is_multiple_of(7) {
-                                reader.while_offline(thread::yield_now);
-                            }
-                        }
-                        if number % 3 == 0 {
-                            // One in three goes away and comes back, in whichever thread's slot is
-                            // free.
-                            drop(reader);
-                            thread::yield_now();
-                        }
+        let read = |number: usize| {
+            let (domain, value, mut turns) = (&domain, &value, number);
+            move || {
+                let mut reader = domain.qsbr();
+                for _ in 0..50 {
+                    turns += 1;
+                    let guard = reader.read();
+                    let seen = value.load(&guard);
+                    assert!(seen.iter().all(|word| *word == seen[0]), "{engine}: torn");
+                    drop(guard);
+                    reader.quiescent_state();
+                    if turns.is_multiple_of(7) {
+                        reader.while_offline(thread::yield_now);
                     }
-                });
+                }
+                drop(reader);
+                if number.is_multiple_of(3) {
+                    // One in three is away for longer, and comes back in whichever slot is free.
+                    thread::yield_now();
+                }
             }
+        };
+        beside(READERS, read, || {
             for update in 1..=UPDATES {
                 // What is freed is first overwritten: a reader that still sees it finds it torn.
                 let mut old = value.swap([update; 8]).into_box();
                 old[..4].fill(u64::MAX);
             }
-            stop.store(true, Relaxed);
         });
         assert_eq!(value.load(&domain.read())[0], UPDATES);
     }

@@ -196,8 +196,8 @@ fn repin_after_pins_anew_also_after_a_panic() {
     let mut guard = handle.pin();
     let seen = guard.repin_after(|| handle.is_pinned());
     assert!(!seen && handle.is_pinned());
-    let panicked = catch_unwind(AssertUnwindSafe(|| guard.repin_after(|| panic!("on purpose"))));
-    assert!(panicked.is_err() && handle.is_pinned());
+    panic_of(|| guard.repin_after(|| panic!("on purpose")));
+    assert!(handle.is_pinned());
     let drops = Arc::new(AtomicUsize::new(0));
     elsewhere(|| {
         let guard = collector.register().pin();

@@ -5,47 +5,19 @@ use crate::common::*;
 
 use quiescence::hazard::{self, HazardDomain, HazardPointer};
 
-const MARK: u64 = 0x600d_600d_600d_600d;
-
-/// Knows whether it has been dropped.
-struct Object {
-    mark: u64,
-    drops: &'static AtomicU64,
-}
-
-impl Weigh for Object {}
-
-impl Object {
-    fn boxed(drops: &'static AtomicU64) -> Box<Self> {
-        Box::new(Self { mark: MARK, drops })
-    }
-}
-
-impl Drop for Object {
-    fn drop(&mut self) {
-        assert_eq!(self.mark, MARK, "dropped twice");
-        self.mark = 0;
-        self.drops.fetch_add(1, Relaxed);
-    }
-}
-
-fn count() -> &'static AtomicU64 {
-    /// So that none of them is taken for a leak.
-    static COUNTS: Mutex<Vec<&'static AtomicU64>> = Mutex::new(Vec::new());
-    let count = Box::leak(Box::default());
-    COUNTS.lock().unwrap().push(count);
-    count
+fn boxed(live: &Arc<AtomicUsize>) -> Box<Counted> {
+    Box::new(Counted::new(7, live))
 }
 
 /// A place of an object.
-struct Place(AtomicPtr<Object>);
+struct Place(AtomicPtr<Counted>);
 
 impl Place {
-    fn new(object: Box<Object>) -> Self {
+    fn new(object: Box<Counted>) -> Self {
         Self(AtomicPtr::new(Box::into_raw(object)))
     }
 
-    fn replace(&self, domain: &HazardDomain, object: Box<Object>) {
+    fn replace(&self, domain: &HazardDomain, object: Box<Counted>) {
         let old = self.0.swap(Box::into_raw(object), AcqRel);
         // SAFETY: from a box, and out of its place.
         unsafe { domain.retire_raw(old) };
@@ -61,49 +33,49 @@ impl Drop for Place {
 
 #[test]
 fn what_is_protected_is_freed_later() {
-    let (domain, drops) = (HazardDomain::named("later"), count());
-    let place = Place::new(Object::boxed(drops));
+    let (domain, live) = (HazardDomain::named("later"), Arc::default());
+    let place = Place::new(boxed(&live));
     let mut holder = HazardPointer::new();
     // SAFETY: the place follows the protocol.
     let object = unsafe { holder.protect(&place.0) }.unwrap();
-    place.replace(&domain, Object::boxed(drops));
+    place.replace(&domain, boxed(&live));
     domain.barrier();
     let statistics = domain.statistics();
-    assert_eq!((object.mark, drops.load(Relaxed)), (MARK, 0));
+    assert_eq!((object.whole(), live.load(Relaxed)), (7, 2));
     assert_eq!((statistics.objects_protected, statistics.callbacks_waiting()), (1, 1));
-    assert!(statistics.bytes_protected >= size_of::<Object>() as u64);
+    assert!(statistics.bytes_protected >= size_of::<Counted>() as u64);
     assert_eq!(statistics.bytes_waiting, statistics.bytes_protected);
     drop(object);
     domain.barrier();
     let statistics = domain.statistics();
     assert_eq!((statistics.objects_protected, statistics.callbacks_waiting()), (0, 0));
-    assert_eq!((drops.load(Relaxed), statistics.bytes_waiting), (1, 0));
+    assert_eq!((live.load(Relaxed), statistics.bytes_waiting), (1, 0));
 }
 
 /// With no other call: the worker sees to it, also to what was protected at first.
 #[test]
 fn what_is_retired_is_freed_with_no_further_call() {
-    let (domain, drops) = (HazardDomain::new(), count());
-    let place = Place::new(Object::boxed(drops));
-    place.replace(&domain, Object::boxed(drops));
-    until(|| drops.load(Relaxed) == 1);
+    let (domain, live) = (HazardDomain::new(), Arc::default());
+    let place = Place::new(boxed(&live));
+    place.replace(&domain, boxed(&live));
+    until(|| live.load(Relaxed) == 1);
     let mut holder = HazardPointer::new();
     // SAFETY: the place follows the protocol.
     let object = unsafe { holder.protect(&place.0) }.unwrap();
-    place.replace(&domain, Object::boxed(drops));
+    place.replace(&domain, boxed(&live));
     until(|| domain.statistics().objects_protected == 1);
-    assert_eq!((object.mark, drops.load(Relaxed)), (MARK, 1));
+    assert_eq!((object.whole(), live.load(Relaxed)), (7, 2));
     drop(object);
-    until(|| drops.load(Relaxed) == 2);
+    until(|| live.load(Relaxed) == 1);
     until(|| domain.statistics().callbacks_waiting() == 0);
 }
 
 #[test]
 fn a_holder_protects_what_it_was_pointed_at_last() {
-    let (domain, drops) = (HazardDomain::new(), count());
-    let (one, other) = (Place::new(Object::boxed(drops)), Place::new(Object::boxed(drops)));
+    let (domain, live) = (HazardDomain::new(), Arc::default());
+    let (one, other) = (Place::new(boxed(&live)), Place::new(boxed(&live)));
     let mut holder = HazardPointer::new();
-    let none = AtomicPtr::<Object>::new(ptr::null_mut());
+    let none = AtomicPtr::<Counted>::new(ptr::null_mut());
     // SAFETY: null.
     assert!(unsafe { holder.protect(&none) }.is_none());
     let first = one.0.load(Acquire);
@@ -116,37 +88,37 @@ fn a_holder_protects_what_it_was_pointed_at_last() {
     drop(again);
     // SAFETY: as above.
     drop(unsafe { holder.protect(&other.0) });
-    one.replace(&domain, Object::boxed(drops));
+    one.replace(&domain, boxed(&live));
     domain.barrier();
-    assert_eq!(drops.load(Relaxed), 1);
+    assert_eq!(live.load(Relaxed), 2);
     // A protection that is leaked lasts as long as its holder is not used again.
     // SAFETY: as above.
     std::mem::forget(unsafe { holder.protect(&one.0) });
-    one.replace(&domain, Object::boxed(drops));
+    one.replace(&domain, boxed(&live));
     domain.barrier();
-    assert_eq!(drops.load(Relaxed), 1);
+    assert_eq!(live.load(Relaxed), 3);
     drop(holder);
     domain.barrier();
-    assert_eq!(drops.load(Relaxed), 2);
+    assert_eq!(live.load(Relaxed), 2);
 }
 
 #[test]
 fn a_protected_object_outlives_its_domain() {
-    let (domain, drops) = (HazardDomain::new(), count());
-    let place = Place::new(Object::boxed(drops));
+    let (domain, live) = (HazardDomain::new(), Arc::default());
+    let place = Place::new(boxed(&live));
     let mut holder = HazardPointer::new();
     // SAFETY: the place follows the protocol.
     let object = unsafe { holder.protect(&place.0) }.unwrap();
-    place.replace(&domain, Object::boxed(drops));
-    place.replace(&domain, Object::boxed(drops));
+    place.replace(&domain, boxed(&live));
+    place.replace(&domain, boxed(&live));
     drop(domain);
     // The worker may have had the last handle for a moment.
-    until(|| drops.load(Relaxed) == 1);
-    assert_eq!(object.mark, MARK);
+    until(|| live.load(Relaxed) == 2);
+    assert_eq!(object.whole(), 7);
     drop(object);
     until(|| {
         hazard::barrier();
-        drops.load(Relaxed) == 2
+        live.load(Relaxed) == 1
     });
 }
 
@@ -155,9 +127,9 @@ fn a_protected_object_outlives_its_domain() {
 fn what_waits_stays_within_the_limit() {
     const MAX: u64 = 64;
     const ROUNDS: u64 = rounds(5_000, 200);
-    let (domain, drops) = (HazardDomain::new(), count());
+    let (domain, live) = (HazardDomain::new(), Arc::default());
     tune_hazards(&domain, |tuning| tuning.objects_max = MAX);
-    let place = Place::new(Object::boxed(drops));
+    let place = Place::new(boxed(&live));
     let mut holder = HazardPointer::new();
     // SAFETY: the place follows the protocol, here and below.
     let object = unsafe { holder.protect(&place.0) }.unwrap();
@@ -167,48 +139,48 @@ fn what_waits_stays_within_the_limit() {
         for _ in 0..ROUNDS {
             // SAFETY: as above.
             let seen = unsafe { holder.protect(&place.0) }.unwrap();
-            assert_eq!(seen.mark, MARK);
-            place.replace(&domain, Object::boxed(drops));
-            assert_eq!(seen.mark, MARK);
+            assert_eq!(seen.whole(), 7);
+            place.replace(&domain, boxed(&live));
+            assert_eq!(seen.whole(), 7);
             most.fetch_max(domain.statistics().callbacks_waiting(), Relaxed);
         }
     });
     // Each thread may be in the midst of freeing a few, and protects one.
     assert!(most.load(Relaxed) <= 2 * MAX, "{} waited", most.load(Relaxed));
-    assert_eq!(object.mark, MARK);
+    assert_eq!(object.whole(), 7);
     drop(object);
     domain.barrier();
     assert_eq!(domain.statistics().callbacks_waiting(), 0);
-    assert_eq!(drops.load(Relaxed), 3 * ROUNDS);
+    assert_eq!(live.load(Relaxed), 1);
 }
 
 /// An object of more than the whole limit, and no room: it is freed after a fence, unless it is
 /// protected.
 #[test]
 fn an_object_that_finds_no_room_waits_while_it_is_protected() {
-    let (domain, drops) = (HazardDomain::new(), count());
+    let (domain, live) = (HazardDomain::new(), Arc::default());
     tune_hazards(&domain, |tuning| (tuning.objects_max, tuning.bytes_max) = (1, 1));
-    let place = Place::new(Object::boxed(drops));
+    let place = Place::new(boxed(&live));
     let mut holders = [HazardPointer::new(), HazardPointer::new()];
     let [first, second] = &mut holders;
     // SAFETY: the place follows the protocol, here and below.
     let first = unsafe { first.protect(&place.0) }.unwrap();
-    place.replace(&domain, Object::boxed(drops));
+    place.replace(&domain, boxed(&live));
     // SAFETY: as above.
     let second = unsafe { second.protect(&place.0) }.unwrap();
-    (0..10).for_each(|_| place.replace(&domain, Object::boxed(drops)));
+    (0..10).for_each(|_| place.replace(&domain, boxed(&live)));
     domain.barrier();
-    assert_eq!((first.mark, second.mark, drops.load(Relaxed)), (MARK, MARK, 9));
+    assert_eq!((first.whole(), second.whole(), live.load(Relaxed)), (7, 7, 3));
     drop((first, second));
     domain.barrier();
-    assert_eq!(drops.load(Relaxed), 11);
+    assert_eq!(live.load(Relaxed), 1);
 }
 
 #[test]
 fn threads_come_and_go_and_protections_move() {
-    let (domain, drops) = (HazardDomain::new(), count());
-    let place = Place::new(Object::boxed(drops));
-    let replace = |_| || place.replace(&domain, Object::boxed(drops));
+    let (domain, live) = (HazardDomain::new(), Arc::default());
+    let place = Place::new(boxed(&live));
+    let replace = |_| || place.replace(&domain, boxed(&live));
     beside(1, replace, || {
         for _ in 0..rounds(100, 5) {
             let left = threads(4, |_| {
@@ -218,10 +190,10 @@ fn threads_come_and_go_and_protections_move() {
                 let holder_of = unsafe { &mut *holder_of };
                 // SAFETY: the place follows the protocol.
                 let object = unsafe { holder_of.protect(&place.0) }.unwrap();
-                assert_eq!(object.mark, MARK);
+                assert_eq!(object.whole(), 7);
                 (object, holder)
             });
-            assert!(left.iter().all(|(object, _)| object.mark == MARK));
+            left.iter().for_each(|(object, _)| _ = object.whole());
         }
     });
     domain.barrier();
@@ -246,36 +218,34 @@ fn a_barrier_while_something_is_freed_is_refused() {
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_child_made_by_fork_protects_and_frees() {
     static DOMAIN: HazardDomain = HazardDomain::named("forked");
-    let drops = count();
-    let place = Place::new(Object::boxed(drops));
-    place.replace(&DOMAIN, Object::boxed(drops)); // the library's first use comes before a fork
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut holder = HazardPointer::new();
-            while !stop.load(Relaxed) {
-                // SAFETY: the place follows the protocol, here and below.
-                assert_eq!(unsafe { holder.protect(&place.0) }.unwrap().mark, MARK);
-                place.replace(&DOMAIN, Object::boxed(drops));
-            }
-        });
+    let live = Arc::default();
+    let place = Place::new(boxed(&live));
+    place.replace(&DOMAIN, boxed(&live)); // the library's first use comes before a fork
+    let replace = |_| {
+        let (mut holder, place, live) = (HazardPointer::new(), &place, &live);
+        move || {
+            // SAFETY: the place follows the protocol, here and below.
+            assert_eq!(unsafe { holder.protect(&place.0) }.unwrap().whole(), 7);
+            place.replace(&DOMAIN, boxed(live));
+        }
+    };
+    beside(1, replace, || {
         for _ in 0..20 {
             in_child(|| {
                 let mut holder = HazardPointer::new();
                 // SAFETY: as above.
                 let object = unsafe { holder.protect(&place.0) }.unwrap();
-                let before = drops.load(Relaxed);
-                place.replace(&DOMAIN, Object::boxed(drops));
-                place.replace(&DOMAIN, Object::boxed(drops));
+                let before = live.load(Relaxed);
+                place.replace(&DOMAIN, boxed(&live));
+                place.replace(&DOMAIN, boxed(&live));
                 DOMAIN.barrier();
-                assert!(object.mark == MARK && drops.load(Relaxed) > before);
+                assert!(object.whole() == 7 && live.load(Relaxed) < before + 2);
                 drop(object);
                 DOMAIN.barrier();
                 // What the other thread had in hand, and protected, may be there still.
                 assert!(DOMAIN.statistics().objects_protected <= 1);
             });
         }
-        stop.store(true, Relaxed);
     });
 }
 

@@ -1,29 +1,6 @@
 //! Bounded memory: what happens near the limit, at it, and where no thread may wait.
 
 use crate::common::*;
-/// Counts those that wait or are about to, and the most there ever were.
-#[derive(Debug, Default)]
-struct Live {
-    now: AtomicUsize,
-    most: AtomicUsize,
-}
-
-#[derive(Debug)]
-struct Counted(Arc<Live>);
-
-impl Counted {
-    fn new(live: &Arc<Live>) -> Self {
-        let now = live.now.fetch_add(1, SeqCst) + 1;
-        live.most.fetch_max(now, SeqCst);
-        Self(Arc::clone(live))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.now.fetch_sub(1, SeqCst);
-    }
-}
 
 fn small() -> Domain {
     domain_with_limit(8, 1 << 30)
@@ -31,24 +8,24 @@ fn small() -> Domain {
 
 #[test]
 fn try_retire_hands_the_object_back_at_the_limit() {
-    let (domain, live) = (small(), Arc::new(Live::default()));
+    let (domain, live) = (small(), Arc::<AtomicUsize>::default());
     beside_a_section(&domain, |_| {
         let mut refused = Vec::new();
         for _ in 0..20 {
-            refused.extend(domain.try_retire(Box::new(Counted::new(&live))).err());
+            refused.extend(domain.try_retire(Box::new(Counted::new(0, &live))).err());
         }
         assert_eq!(refused.len(), 12);
         assert_eq!(domain.statistics().limit_refusals, 12);
         assert!(domain.try_call(|| ()).is_err(), "closures count as well");
         let objects: Vec<Box<Counted>> = refused.drain(6..).map(AtLimit::into_inner).collect();
-        assert_eq!(live.now.load(SeqCst), 20, "nothing is lost, nothing is dropped");
+        assert_eq!(live.load(SeqCst), 20, "nothing is lost, nothing is dropped");
         drop(objects);
         drop(refused);
-        assert_eq!(live.now.load(SeqCst), 14, "readers may see those that were not taken back");
+        assert_eq!(live.load(SeqCst), 14, "readers may see those that were not taken back");
     });
     domain.barrier();
-    assert_eq!(live.now.load(SeqCst), 0);
-    assert!(domain.try_retire(Box::new(Counted::new(&live))).is_ok(), "there is room again");
+    assert_eq!(live.load(SeqCst), 0);
+    assert!(domain.try_retire(Box::new(Counted::new(0, &live))).is_ok(), "there is room again");
 }
 
 #[test]
@@ -73,51 +50,54 @@ fn bytes_are_bounded_as_objects_are() {
 
 #[test]
 fn an_updater_waits_at_the_limit_and_exceeds_it_by_no_object() {
-    let (domain, live) = (small(), Arc::new(Live::default()));
+    let (domain, live) = (small(), Arc::<AtomicUsize>::default());
     let update = || {
+        let mut most = 0;
         for _ in 0..rounds(1_000, 20) {
-            domain.retire(Box::new(Counted::new(&live))).unwrap();
+            let object = Counted::new(0, &live);
+            most = most.max(live.load(SeqCst));
+            domain.retire(Box::new(object)).unwrap();
         }
+        // One more is in the hands of the thread that waits.
+        assert!(most <= 9, "{most}");
     };
     beside_a_sleeper(&domain, update, || ());
-    // One more is in the hands of the thread that waits.
-    assert!(live.most.load(SeqCst) <= 9, "{live:?}");
     assert!(domain.statistics().limit_waits > 0);
     domain.barrier();
-    assert_eq!(live.now.load(SeqCst), 0);
+    assert_eq!(live.load(SeqCst), 0);
 }
 
 #[test]
 fn in_a_section_one_object_goes_over_the_limit_and_is_paid_for_when_it_ends() {
-    let (domain, live) = (small(), Arc::new(Live::default()));
+    let (domain, live) = (small(), Arc::<AtomicUsize>::default());
     let guard = domain.read();
     for _ in 0..9 {
-        domain.retire(Box::new(Counted::new(&live))).expect("eight fit, and one goes over");
+        domain.retire(Box::new(Counted::new(0, &live))).expect("eight fit, and one goes over");
     }
-    let refused = domain.retire(Box::new(Counted::new(&live))).unwrap_err();
+    let refused = domain.retire(Box::new(Counted::new(0, &live))).unwrap_err();
     assert!(refused.to_string().contains("outside of sections"), "{refused}");
     drop(refused.into_inner());
     let inner = domain.read();
     drop(guard);
-    assert_eq!(live.now.load(SeqCst), 9, "still in a section");
+    assert_eq!(live.load(SeqCst), 9, "still in a section");
     drop(inner);
     // The worker may have come first, and be at the last ones.
-    let left = live.now.load(SeqCst);
+    let left = live.load(SeqCst);
     assert!(left <= 8, "waited for, and dropped, until the limit was kept: {left} are left");
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "the worker comes first, where time is counted in instructions")]
 fn the_debt_is_paid_when_the_last_section_of_whatever_domain_ends() {
-    let (domain, other, live) = (small(), Domain::new(), Arc::new(Live::default()));
+    let (domain, other, live) = (small(), Domain::new(), Arc::<AtomicUsize>::default());
     let outer = other.read();
     for _ in 0..9 {
-        domain.retire(Box::new(Counted::new(&live))).unwrap();
+        domain.retire(Box::new(Counted::new(0, &live))).unwrap();
     }
     drop(domain.read());
-    assert_eq!(live.now.load(SeqCst), 9, "it is in a section of the other domain");
+    assert_eq!(live.load(SeqCst), 9, "it is in a section of the other domain");
     drop(outer);
-    assert!(live.now.load(SeqCst) <= 8, "paid, by this thread or by the worker");
+    assert!(live.load(SeqCst) <= 8, "paid, by this thread or by the worker");
 }
 
 #[test]
@@ -130,9 +110,7 @@ fn a_store_in_a_section_is_refused_before_anything_is_changed() {
     }
     assert_eq!(value.try_store(10).map_err(AtLimit::into_inner), Err(10));
     assert_eq!(*value.load(&guard), 9);
-    let refused = catch_unwind(AssertUnwindSafe(|| value.store(11)));
-    let message = refused.unwrap_err();
-    let message = message.downcast_ref::<String>().unwrap();
+    let message = panic_of(|| value.store(11));
     assert!(message.contains("try_store()"), "{message}");
     panic_of(|| value.update(|old| old + 1));
     assert_eq!(*value.load(&guard), 9);
@@ -146,13 +124,19 @@ struct Family {
     domain: Domain,
     children: usize,
     generations: usize,
+    counts: Counts,
     _counted: Counted,
 }
 
+/// How many there are, and the most there ever were.
+type Counts = [Arc<AtomicUsize>; 2];
+
 impl Family {
-    fn new(domain: &Domain, children: usize, generations: usize, live: &Arc<Live>) -> Self {
-        let domain = domain.clone();
-        Self { domain, children, generations, _counted: Counted::new(live) }
+    fn new(domain: &Domain, children: usize, generations: usize, counts: &Counts) -> Self {
+        let [live, most] = counts;
+        let _counted = Counted::new(0, live);
+        most.fetch_max(live.load(SeqCst), SeqCst);
+        Self { domain: domain.clone(), children, generations, counts: counts.clone(), _counted }
     }
 }
 
@@ -160,9 +144,9 @@ impl Drop for Family {
     fn drop(&mut self) {
         if self.generations != 0 {
             for _ in 0..self.children {
-                let Self { domain, children, generations, _counted } = self;
-                let child = Self::new(domain, *children, *generations - 1, &_counted.0);
-                self.domain.retire(Box::new(child)).unwrap();
+                let Self { domain, children, generations, counts, .. } = self;
+                let child = Self::new(domain, *children, *generations - 1, counts);
+                domain.retire(Box::new(child)).unwrap();
             }
         }
     }
@@ -171,22 +155,25 @@ impl Drop for Family {
 #[test]
 #[cfg_attr(miri, ignore = "too slow: 364 objects, each of which waits")]
 fn drops_that_retire_more_stay_within_the_limit() {
-    let (domain, live) = (small(), Arc::new(Live::default()));
+    let (domain, counts) = (small(), Counts::default());
     // Three children each, five generations: 364 objects, and room for eight.
-    domain.retire(Box::new(Family::new(&domain, 3, 5, &live))).unwrap();
-    while live.now.load(SeqCst) != 0 {
+    domain.retire(Box::new(Family::new(&domain, 3, 5, &counts))).unwrap();
+    let [live, most] = &counts;
+    while live.load(SeqCst) != 0 {
         domain.barrier();
     }
     // Eight that wait; and of each generation one that is being dropped, and its child.
-    assert!(live.most.load(SeqCst) <= 8 + 2 * 6, "{live:?}");
+    assert!(most.load(SeqCst) <= 8 + 2 * 6, "{most:?}");
 }
 
 #[test]
 fn a_chain_of_drops_does_not_use_up_the_stack() {
-    let (domain, live) = (domain_with_limit(1, 1 << 30), Arc::new(Live::default()));
-    domain.retire(Box::new(Family::new(&domain, 1, rounds(20_000, 60), &live))).unwrap();
-    domain.retire(Box::new(Family::new(&domain, 1, rounds(20_000, 60), &live))).unwrap();
-    while live.now.load(SeqCst) != 0 {
+    let (domain, counts) = (domain_with_limit(1, 1 << 30), Counts::default());
+    for _ in 0..2 {
+        let first = Family::new(&domain, 1, rounds(20_000, 60), &counts);
+        domain.retire(Box::new(first)).unwrap();
+    }
+    while counts[0].load(SeqCst) != 0 {
         domain.barrier();
     }
 }
@@ -243,12 +230,12 @@ fn closures_wait_for_room_until_the_worker_has_made_some() {
 
 #[test]
 fn a_thread_that_ends_leaves_its_stock_and_what_waits_to_others() {
-    let (domain, live) = (domain_with_limit(1_000, 1 << 30), Arc::new(Live::default()));
+    let (domain, live) = (domain_with_limit(1_000, 1 << 30), Arc::<AtomicUsize>::default());
     for _ in 0..rounds(200, 5) {
-        elsewhere(|| domain.retire(Box::new(Counted::new(&live))).unwrap());
+        elsewhere(|| domain.retire(Box::new(Counted::new(0, &live))).unwrap());
     }
     domain.barrier();
-    assert_eq!(live.now.load(SeqCst), 0);
+    assert_eq!(live.load(SeqCst), 0);
     beside_a_section(&domain, |_| {
         let admitted = (0..2_000).take_while(|_| domain.try_retire(Box::new(1)).is_ok()).count();
         assert_eq!(admitted, 1_000, "all of the limit is there");
@@ -257,16 +244,16 @@ fn a_thread_that_ends_leaves_its_stock_and_what_waits_to_others() {
 
 #[test]
 fn a_thread_locals_destructor_may_retire_at_the_limit() {
-    let (domain, live) = (small(), Arc::new(Live::default()));
+    let (domain, live) = (small(), Arc::<AtomicUsize>::default());
     let (inside, counted) = (domain.clone(), Arc::clone(&live));
     elsewhere(move || {
         // Made before the library's own thread-locals, and so destroyed after them.
-        let (last, objects) = (inside.clone(), move || Counted::new(&counted));
+        let (last, objects) = (inside.clone(), move || Counted::new(0, &counted));
         at_thread_end(move || (0..100).for_each(|_| last.retire(Box::new(objects())).unwrap()));
         inside.retire(Box::new(1)).unwrap();
     });
     domain.barrier();
-    assert_eq!(live.now.load(SeqCst), 0);
+    assert_eq!(live.load(SeqCst), 0);
 }
 
 /// The reads of others go on while an updater waits at its limit.
@@ -303,14 +290,14 @@ fn a_size_beyond_all_reason_harms_nobody() {
 /// A panic in a section keeps its thread from settling then; it does so before it ends.
 #[test]
 fn threads_that_panic_in_debt_pay_before_they_end() {
-    let (domain, live) = (domain_with_limit(1, 1 << 30), Arc::new(Live::default()));
+    let (domain, live) = (domain_with_limit(1, 1 << 30), Arc::<AtomicUsize>::default());
     let _busy = occupy_the_worker();
     for _ in 0..10 {
         let (inside, live) = (domain.clone(), Arc::clone(&live));
         let panicked = thread::spawn(move || {
             let _guard = inside.read();
             for _ in 0..2 {
-                if let Err(refused) = inside.retire(Box::new(Counted::new(&live))) {
+                if let Err(refused) = inside.retire(Box::new(Counted::new(0, &live))) {
                     drop(refused.into_inner());
                 }
             }
@@ -318,7 +305,7 @@ fn threads_that_panic_in_debt_pay_before_they_end() {
         });
         panicked.join().unwrap_err();
     }
-    let waiting = live.now.load(SeqCst);
+    let waiting = live.load(SeqCst);
     assert!(waiting <= 1, "{waiting} wait");
 }
 

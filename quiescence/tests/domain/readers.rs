@@ -33,22 +33,11 @@ fn holds_up_until_the_last_guard_goes(domain: &Domain, other_first: bool) {
 #[test]
 fn a_section_that_begins_later_holds_nothing_up() {
     let domain = Domain::new();
-    let (before, begun, after) = (Barrier::new(2), Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let first = domain.read();
-            before.wait();
-            drop(first);
-            let _second = domain.read();
-            begun.wait();
-            after.wait();
-        });
-        before.wait();
-        begun.wait();
-        // The first grace period meets the second section and waits; so ask without waiting.
-        let cookie = domain.start_poll();
-        assert!(!domain.poll(cookie), "a section of before the request must be waited for");
-        after.wait();
+    let early = domain.read();
+    let cookie = domain.start_poll();
+    assert!(!domain.poll(cookie), "a section of before the request must be waited for");
+    beside_a_section(&domain, |_| {
+        drop(early);
         domain.wait(cookie);
     });
 }
@@ -280,24 +269,6 @@ fn one_heavy_fence_a_grace_period() {
             assert_eq!((statistics.grace_periods, statistics.heavy_fences), (10, 10));
         },
     );
-}
-
-#[test]
-fn concurrent_synchronizers_share_grace_periods() {
-    const THREADS: u64 = 12;
-    let domain = Domain::new();
-    beside_a_section(&domain, |leave| {
-        thread::scope(|scope| {
-            let synchronize = || domain.synchronize();
-            let waiters: Vec<_> = (0..THREADS).map(|_| scope.spawn(synchronize)).collect();
-            until(|| domain.statistics().waiters >= THREADS);
-            assert_eq!(domain.statistics().grace_periods, 0);
-            leave();
-            waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
-        });
-    });
-    // One that the first of them began, and one for all that came while it lasted.
-    assert_eq!(domain.statistics().grace_periods, 2);
 }
 
 /// Busy ordinary readers, a nested one and a QSBR one, with updaters that wait, some asleep.

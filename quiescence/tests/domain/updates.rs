@@ -1,6 +1,9 @@
 //! Values behind RCU pointers, cookies, callbacks.
 
 use crate::common::*;
+
+use quiescence::tag::DomainTag;
+
 #[test]
 fn readers_see_whole_values_and_each_is_dropped_once() {
     const UPDATES: u64 = rounds(if cfg!(debug_assertions) { 20_000 } else { 200_000 }, 60);
@@ -25,18 +28,21 @@ fn readers_see_whole_values_and_each_is_dropped_once() {
 
 #[test]
 fn concurrent_updates_lose_nothing() {
-    const EACH: u64 = rounds(2_000, 20);
-    let domain = Domain::new();
-    let live = Arc::new(AtomicUsize::new(0));
-    let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
-    threads(4, |_| {
-        for _ in 0..EACH {
-            value.update(|old| Counted::new(old.number + 1, &live));
-        }
-    });
-    assert_eq!(value.load(&domain.read()).number, 4 * EACH);
-    domain.barrier();
-    assert_eq!(live.load(SeqCst), 1);
+    fn check<K: DomainTag>(domain: &Domain<K>, each: u64) {
+        let live = Arc::new(AtomicUsize::new(0));
+        let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
+        threads(4, |_| {
+            for _ in 0..each {
+                value.update(|old| Counted::new(old.number + 1, &live));
+            }
+        });
+        assert_eq!(value.load(&domain.read()).number, 4 * each);
+        assert!(format!("{value:?}").contains(&(4 * each).to_string()));
+        domain.barrier();
+        assert_eq!(live.load(SeqCst), 1);
+    }
+    check(&Domain::new(), rounds(2_000, 20));
+    check(&Srcu::new().domain(), rounds(200, 8));
 }
 
 #[test]
@@ -385,16 +391,20 @@ quiescence::domain! {
 
 #[test]
 fn domains_made_at_run_time_are_apart() {
-    let (stalled, other) = (Domain::new(), Domain::new());
-    beside_a_section(&stalled, |leave| {
-        let cookie = stalled.start_poll();
-        other.synchronize();
-        other.retire(Box::new(7)).unwrap();
-        other.barrier();
-        assert!(!stalled.poll(cookie), "its own section holds it up");
-        leave();
-        stalled.wait(cookie);
-    });
+    fn check<K: DomainTag>(stalled: &Domain<K>, other: &Domain<K>) {
+        beside_a_section(stalled, |leave| {
+            let cookie = stalled.start_poll();
+            other.synchronize();
+            other.synchronize_expedited();
+            other.retire(Box::new(7)).unwrap();
+            other.barrier();
+            assert!(!stalled.poll(cookie), "its own section holds it up");
+            leave();
+            stalled.wait(cookie);
+        });
+    }
+    check(&Domain::new(), &Domain::new());
+    check(&Srcu::new().domain(), &Srcu::new().domain());
 }
 
 #[test]

@@ -198,6 +198,24 @@ fn a_process_that_ends_in_a_section_ends() {
     });
 }
 
+/// Nor for another thread's, nor for a thread that waits for that one.
+#[test]
+fn a_process_ends_whatever_is_going_on() {
+    in_process(this_test!(), 17, 0, || {
+        let entered = Arc::new(Barrier::new(2));
+        let inside = Arc::clone(&entered);
+        thread::spawn(move || {
+            let _guard = quiescence::read();
+            inside.wait();
+            thread::park();
+        });
+        entered.wait();
+        retire(1_000);
+        thread::spawn(quiescence::synchronize);
+        std::process::exit(17);
+    });
+}
+
 /// A callback that ends the process is not waited for, wherever it runs.
 #[test]
 fn a_process_that_ends_in_a_callback_ends() {

@@ -1,10 +1,9 @@
-//! Processes: `fork`, the end of the process, and systems that forbid `membarrier(2)`.
+//! Processes: `fork`, and systems that let no thread start.
 #![cfg(target_os = "linux")]
 
 use crate::common::*;
-use std::os::unix::process::ExitStatusExt;
 
-use quiescence::tuning::{Engine, Fences};
+use quiescence::tuning::Engine;
 
 #[test]
 fn a_child_has_the_forking_thread_only() {
@@ -119,67 +118,6 @@ fn forks_beside_readers_updaters_and_callbacks() {
     });
 }
 
-/// A little of everything, between threads.
-fn exercise() {
-    let value = Rcu::new(0);
-    let ready = Barrier::new(2);
-    let read = |_| {
-        let (reader, mut last, value) = (Domain::global().reader(), 0, &value);
-        ready.wait();
-        move || {
-            let (guard, nested) = (reader.read(), quiescence::read());
-            let seen = *value.load(&guard);
-            assert!(*value.load(&nested) >= seen && seen >= last);
-            last = seen;
-        }
-    };
-    beside(1, read, || {
-        ready.wait();
-        for new in 1..500 {
-            value.store(new);
-            quiescence::synchronize();
-        }
-        let guard = quiescence::read();
-        let cookie = Domain::global().start_poll();
-        assert!(!Domain::global().poll(cookie));
-        drop(guard);
-        Domain::global().wait(cookie);
-    });
-    quiescence::barrier();
-}
-
-#[test]
-fn the_environment_chooses_portable_fences() {
-    in_its_own_process!(&[("QUIESCENCE_FENCES", "portable")]);
-    assert_eq!(quiescence::tuning::fences(), Fences::Portable);
-    exercise();
-}
-
-#[test]
-fn a_forbidden_membarrier_means_portable_fences() {
-    in_its_own_process!();
-    forbid(libc::SYS_membarrier, None);
-    assert_eq!(quiescence::tuning::fences(), Fences::Portable);
-    exercise();
-}
-
-#[test]
-fn a_membarrier_that_is_forbidden_later_ends_the_process_with_the_reason() {
-    if role().is_some() {
-        if quiescence::tuning::fences() == Fences::Membarrier {
-            forbid(libc::SYS_membarrier, None);
-            exercise();
-        } else {
-            eprintln!("QUIESCENCE_FENCES=portable"); // nothing to lose where it never was
-            std::process::abort();
-        }
-    }
-    let output = again(this_test!(), "later", &[]);
-    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("QUIESCENCE_FENCES=portable"), "{said}");
-}
-
 /// Where there can be no worker, whichever thread asks does its part, under every engine.
 #[test]
 fn without_a_worker_polling_is_enough() {
@@ -197,24 +135,4 @@ fn without_a_worker_polling_is_enough() {
         while !domain.poll(cookie) {}
         drop(away);
     }
-}
-
-#[test]
-fn a_process_ends_whatever_is_going_on() {
-    if role().is_none() {
-        return drop(ends_again(this_test!(), "exit", 17));
-    }
-    let entered = Arc::new(Barrier::new(2));
-    let inside = Arc::clone(&entered);
-    thread::spawn(move || {
-        let _guard = quiescence::read();
-        inside.wait();
-        thread::park();
-    });
-    entered.wait();
-    for number in 0..1_000 {
-        quiescence::retire(Box::new(number)).unwrap();
-    }
-    thread::spawn(quiescence::synchronize);
-    std::process::exit(17);
 }

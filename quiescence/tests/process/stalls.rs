@@ -10,7 +10,7 @@ use object::{Object, ObjectSymbol, SymbolKind};
 use quiescence::{
     Qsbr,
     report::{Holdout, StackMissing, StallReport, ThreadState},
-    tuning::Engine,
+    tuning::{Builder, Engine},
 };
 
 const LIMIT: Duration = Duration::from_millis(2);
@@ -21,6 +21,15 @@ fn listened_to(name: &str, engine: Engine, limit: Duration) -> (Domain, Receiver
     let domain = Domain::builder().engine(engine).name(name).build();
     tune(&domain, Some(limit), Some(limit));
     (domain, told)
+}
+
+/// A domain that this thread holds up, for the sake of a callback.
+fn held_up(builder: Builder) -> (Domain, Qsbr<Private>) {
+    let domain = builder.build();
+    tune(&domain, Some(LIMIT), None);
+    let reader = domain.qsbr();
+    domain.call(|| ()).unwrap();
+    (domain, reader)
 }
 
 fn tune(domain: &Domain, limit: Option<Duration>, limit_expedited: Option<Duration>) {
@@ -310,13 +319,9 @@ fn a_grace_period_that_only_callbacks_want_is_reported() {
 #[test]
 fn a_grace_period_that_the_workers_budget_delays_is_reported() {
     let told = crate::reports::of("frugal");
-    let domain = Domain::builder().worker_budget_ppm(1).name("frugal").build();
-    tune(&domain, Some(LIMIT), None);
-    let reader = domain.qsbr();
-    domain.call(|| ()).unwrap();
+    let (_domain, _reader) = held_up(Domain::builder().worker_budget_ppm(1).name("frugal"));
     let ages: Vec<Duration> = told.iter().map(|report| report.age).take(3).collect();
     assert!(ages[1] >= ages[0] * 2 && ages[2] >= ages[1] * 2, "{ages:?}");
-    drop(reader);
 }
 
 #[test]
@@ -443,10 +448,7 @@ fn a_hook_that_blocks_holds_nobody_up() {
         let _ = left.lock().unwrap().recv(); // for as long as the test likes
         tell.send(report.reports_lost).unwrap();
     });
-    let domain = Domain::new();
-    tune(&domain, Some(LIMIT), None);
-    let reader = domain.qsbr();
-    domain.call(|| ()).unwrap();
+    let (domain, reader) = held_up(Domain::builder());
     entered.recv().unwrap();
     // 64 find room. The domains live on, so that nothing else loses a report.
     let others: Vec<Domain> = (0..100).map(|_| stall()).collect();
@@ -470,10 +472,7 @@ fn reports_go_to_standard_error_by_default() {
         quiescence::report::set_stall_hook(|_| ());
         assert!(quiescence::report::take_stall_hook().is_some());
         assert!(quiescence::report::take_stall_hook().is_none());
-        let domain = Domain::builder().name("default").build();
-        tune(&domain, Some(LIMIT), None);
-        let reader = domain.qsbr();
-        domain.call(|| ()).unwrap();
+        let (domain, reader) = held_up(Domain::builder().name("default"));
         // Until the parent has seen it.
         let _ = std::io::stdin().read(&mut [0]);
         drop(reader);
@@ -505,10 +504,7 @@ fn own_report<R: Send + 'static>(
 ) -> R {
     let (tell, told) = mpsc::channel();
     quiescence::report::set_stall_hook(move |report| hook(report, &tell));
-    let domain = Domain::builder().name(name).build();
-    tune(&domain, Some(LIMIT), None);
-    let reader = domain.qsbr();
-    domain.call(|| ()).unwrap();
+    let (domain, reader) = held_up(Domain::builder().name(name));
     let sent = told.recv().unwrap();
     drop(reader);
     domain.synchronize();
@@ -580,25 +576,19 @@ fn forks_beside_reports() {
     quiescence::report::set_stall_hook(|report| assert!(!report.to_string().is_empty()));
     let domains: Vec<Domain> = (0..20).map(|_| Domain::new()).collect();
     let readers: Vec<Qsbr<_>> = domains.iter().map(Domain::qsbr).collect();
-    let stop = Arc::new(AtomicBool::new(false));
-    let until = Arc::clone(&stop);
-    let stalling = thread::spawn(move || {
-        while !until.load(Relaxed) {
-            drop(stall());
+    let fork_for_each = || {
+        for domain in &domains {
+            // A report of it is on its way when the fork comes.
+            tune(domain, Some(Duration::ZERO), None);
+            let _cookie = domain.start_poll();
+            in_child(|| {
+                drop(stall());
+                let other = Domain::new();
+                other.synchronize();
+                drop(other.read());
+            });
         }
-    });
-    for domain in &domains {
-        // A report of it is on its way when the fork comes.
-        tune(domain, Some(Duration::ZERO), None);
-        let _cookie = domain.start_poll();
-        in_child(|| {
-            drop(stall());
-            let other = Domain::new();
-            other.synchronize();
-            drop(other.read());
-        });
-    }
-    stop.store(true, Relaxed);
-    stalling.join().unwrap();
+    };
+    common::beside(1, |_| || drop(stall()), fork_for_each);
     drop(readers);
 }

@@ -3,8 +3,9 @@
 use crate::common::*;
 
 use quiescence::callback_queue::{self, CallbackQueue, Wakes};
-use quiescence::raw::Head;
 use quiescence::{ArcCell, cell::Snapshot, tuning::PerCpuPath};
+
+use crate::counted_heads::push;
 
 /// Children of one run.
 const CHILDREN: u32 = 40;
@@ -104,8 +105,9 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
 fn a_child_that_comes_back_from_a_wait_for_room_has_room() {
     in_its_own_process!();
     let domain = domain_with_limit(100, 1 << 30);
-    let queue = CallbackQueue::new(&domain, Wakes::Runner);
-    assert!((0..101).any(|_| push(&queue)));
+    let (queue, ran) = (CallbackQueue::new(&domain, Wakes::Runner), Arc::default());
+    let is_crowded = || push(&queue, &ran).crowded;
+    assert!((0..101).any(|_| is_crowded()));
     // It forks on top of a wait only, in which this thread has let its locks go.
     storm::handle(libc::SIGUSR2, fork_here);
     let process = std::process::id().cast_signed();
@@ -125,7 +127,7 @@ fn a_child_that_comes_back_from_a_wait_for_room_has_room() {
     LOADS.store(0, SeqCst); // from here on no signal forks
     if IS_CHILD.load(SeqCst) {
         domain.barrier();
-        let crowded = (0..90).filter(|_| push(&queue)).count();
+        let crowded = (0..90).filter(|_| is_crowded()).count();
         end_child(crowded == 0);
     }
     signals.join().unwrap();
@@ -160,18 +162,6 @@ fn a_child_comes_back_from_a_wait_for_a_change() {
         }
     });
     assert_eq!((FAILED.load(SeqCst), *cell.read()), (0, 1), "the child failed, or was killed");
-}
-
-unsafe extern "C" fn free(head: *mut Head) {
-    // SAFETY: from a box, in `push`.
-    drop(unsafe { Box::from_raw(head) });
-}
-
-/// Whether the push finds the queue crowded.
-fn push(queue: &CallbackQueue) -> bool {
-    let head = Box::into_raw(Box::new(Head::new()));
-    // SAFETY: a head that no reader knows.
-    unsafe { queue.push(head, free) }.unwrap().crowded
 }
 
 /// One that has gone over the limit in a section waits where the section ends, unless others have

@@ -138,7 +138,7 @@ fn insertions_of_absent_keys_left_nodes_without_bound() {
 fn insertions_of_absent_keys_in_a_section_had_no_bound() {
     let (numbers, domain) = numbers(1);
     let view = numbers.read();
-    let inserted = catch_unwind(AssertUnwindSafe(|| {
+    panic_of(|| {
         for turn in 0..4_000 {
             // Another thread's, which leave what the limit has room for.
             let remove = || numbers.try_remove(&(turn % 16));
@@ -146,10 +146,9 @@ fn insertions_of_absent_keys_in_a_section_had_no_bound() {
             // Then new ones of that bucket.
             view.get_or_insert(if removed.is_ok() { turn % 16 } else { turn << 32 }, turn);
         }
-    }));
+    });
     let waiting = domain.statistics().bytes_waiting;
     assert!(waiting <= BYTES_MAX + LEFT_MAX, "{waiting} bytes wait");
-    assert!(inserted.is_err(), "it was refused");
     let present = (0..16).find(|number| view.contains_key(number)).expect("some are there");
     view.get_or_insert_with(present, || unreachable!("it is there"));
     assert!(!numbers.insert_if_absent(present, 1));
@@ -165,9 +164,8 @@ fn retain_in_a_section_went_over_the_limit_with_all_of_a_batch() {
     }
     domain.barrier();
     let section = domain.read();
-    let removed = catch_unwind(AssertUnwindSafe(|| names.retain(|_, _| false)));
+    panic_of(|| names.retain(|_, _| false));
     let waiting = domain.statistics().bytes_waiting;
-    assert!(removed.is_err(), "it was refused");
     assert!((BYTES_MAX / 2..=BYTES_MAX + LEFT_MAX).contains(&waiting), "{waiting} bytes wait");
     drop(section);
     names.retain(|_, _| false);
@@ -187,22 +185,10 @@ fn reserve_in_a_section_went_over_the_limit_with_all_nodes() {
     assert!(numbers.capacity() >= 100_000);
 }
 
-/// What the `Hash` and `Eq` of [`Prying`] keys do on their threads.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pry {
-    Nothing,
-    /// Panics at the hash of this key.
-    Panics(u64),
-    /// Updates the map, once: at the next hash or comparison, or at a comparison.
-    Updates,
-    UpdatesAtEq,
+thread_local! {
+    /// The key whose hash panics on this thread, and whose comparison does.
+    static PANICS: Cell<Option<u64>> = const { Cell::new(None) };
 }
-
-thread_local!(static PRY: Cell<Pry> = const { Cell::new(Pry::Nothing) });
-
-type Pried = HashMap<Prying, u64, BuildHasherDefault<Crowded>>;
-
-static PRIED: OnceLock<Pried> = OnceLock::new();
 
 struct Prying {
     number: u64,
@@ -217,21 +203,9 @@ impl Prying {
         Self { number, alive: ALIVE }
     }
 
-    /// What a user may do here.
-    fn pry(&self, is_eq: bool) {
+    fn look(&self) {
         assert_eq!(self.alive, ALIVE, "{} has been dropped", self.number);
-        match PRY.get() {
-            Pry::Panics(number) => assert_ne!(number, self.number, "on purpose"),
-            pry if pry == Pry::Updates || pry == Pry::UpdatesAtEq && is_eq => {
-                PRY.set(Pry::Nothing);
-                let map = PRIED.get().unwrap();
-                // Of the same bucket, and perhaps of the same key.
-                map.insert(Prying::new(self.number), 1);
-                map.remove(&Prying::new(self.number ^ 1));
-                map.insert(Prying::new(self.number ^ 1), 1);
-            }
-            _ => {}
-        }
+        assert_ne!(PANICS.get(), Some(self.number), "on purpose");
     }
 }
 
@@ -246,8 +220,8 @@ impl Weigh for Prying {}
 
 impl PartialEq for Prying {
     fn eq(&self, other: &Self) -> bool {
-        self.pry(true);
-        other.pry(true);
+        self.look();
+        other.look();
         self.number == other.number
     }
 }
@@ -256,61 +230,29 @@ impl Eq for Prying {}
 
 impl Hash for Prying {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.pry(false);
+        self.look();
         state.write_u64(self.number);
     }
-}
-
-/// `Hash` and `Eq` were called while a bucket was locked: one that updated the map waited for
-/// itself.
-#[test]
-fn a_hash_or_an_eq_that_used_the_map_waited_for_itself() {
-    if cfg!(not(miri)) {
-        in_its_own_process!();
-    }
-    let map = PRIED.get_or_init(Pried::default);
-    for number in 0..200 {
-        map.insert(Prying::new(number), 0);
-        PRY.set(Pry::UpdatesAtEq);
-        map.insert(Prying::new(number), 0);
-        PRY.set(Pry::UpdatesAtEq);
-        map.insert_if_absent(Prying::new(number), 0);
-        PRY.set(Pry::UpdatesAtEq);
-        map.remove(&Prying::new(number));
-        PRY.set(Pry::Updates);
-        map.reserve(2 * map.capacity()); // hashes keys to move them
-        PRY.set(Pry::Updates);
-        map.shrink_to_fit();
-        PRY.set(Pry::Nothing);
-    }
-    for number in 0..200 {
-        map.insert(Prying::new(number), 2);
-    }
-    assert_eq!(map.len(), 200);
-    quiescence::barrier();
 }
 
 /// What a `Hash` or an `Eq` that panics has broken off, others go on with.
 #[test]
 fn a_map_is_whole_after_a_hash_or_an_eq_that_panicked() {
-    let map = Pried::default();
+    let map = HashMap::<Prying, u64, BuildHasherDefault<Crowded>>::default();
     let insert = |number, value| map.insert(Prying::new(number), value);
     (0..64).for_each(|number| assert!(insert(number, 0)));
     for round in 1..8 {
         let bad = [3, 17, 40, 63][round as usize % 4];
-        PRY.set(Pry::Panics(bad));
-        let moved = catch_unwind(AssertUnwindSafe(|| match round % 2 {
+        PANICS.set(Some(bad));
+        let moves = || match round % 2 {
             0 => map.shrink_to_fit(),
             _ => map.reserve(10_000),
-        }));
-        let replaced = catch_unwind(AssertUnwindSafe(|| insert(bad, 0)));
-        PRY.set(Pry::Nothing);
-        assert!(moved.is_err() && replaced.is_err(), "{bad} panics");
+        };
+        panic_of(moves);
+        panic_of(|| insert(bad, 0));
+        PANICS.set(None);
         (0..64).for_each(|number| assert!(!insert(number, round)));
-        match round % 2 {
-            0 => map.shrink_to_fit(),
-            _ => map.reserve(10_000),
-        }
+        moves();
         let view = map.read();
         assert!(view.iter().count() == 64 && view.values().all(|value| *value == round));
     }
@@ -343,9 +285,9 @@ fn a_reader_found_a_freed_entry_after_a_hash_that_panicked() {
     for id in 1..=3 {
         map.insert(key(id), id);
     }
-    PRY.set(Pry::Panics(3 << 4 | 12));
+    PANICS.set(Some(3 << 4 | 12));
     panic_of(|| map.reserve(200));
-    PRY.set(Pry::Nothing);
+    PANICS.set(None);
     assert!(map.remove(&key(1)) && map.remove(&key(2)));
     Domain::global().barrier();
     map.insert(Prying::new(0), 0); // moves the buckets from 8 to 11

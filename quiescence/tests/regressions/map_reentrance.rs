@@ -24,6 +24,8 @@ enum Place {
 
 use Place::{Closure, Drop as Dropped, Eq as Equal, Hash as Hashed, Weigh as Weighed};
 
+const PLACES: [Place; 6] = [Hashed, Equal, Place::Clone, Weighed, Dropped, Closure];
+
 type Act = Box<dyn FnOnce()>;
 
 thread_local! {
@@ -42,6 +44,9 @@ fn come_to(place: Place) {
 /// How many there are.
 static OWNED: AtomicI64 = AtomicI64::new(0);
 
+/// What is in one that has been dropped.
+const DROPPED: u64 = 1_000;
+
 /// A key, or a value.
 struct Owned(Box<u64>);
 
@@ -52,6 +57,7 @@ impl Owned {
     }
 
     fn number(&self) -> u64 {
+        assert!(*self.0 < DROPPED, "it has been dropped");
         *self.0
     }
 }
@@ -81,8 +87,8 @@ impl Clone for Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        assert!(*self.0 < 1_000, "it is dropped once");
-        *self.0 = 1_000;
+        assert!(*self.0 < DROPPED, "it is dropped once");
+        *self.0 = DROPPED;
         OWNED.fetch_sub(1, SeqCst);
         come_to(Dropped);
     }
@@ -210,13 +216,14 @@ fn has_acted(
     has_acted
 }
 
-/// Has each place of each operation do each act. Returns the places that were reached.
+/// Has each place of each operation do each act, or under Miri of some operations one act. Returns
+/// the places that were reached.
 fn all_of(domain: &Domain<Private>) -> BTreeSet<Place> {
     let mut reached = BTreeSet::new();
-    for (name, operate) in operations() {
-        for act in acts() {
-            for place in [Hashed, Equal, Place::Clone, Weighed, Dropped, Closure] {
-                for subject in SUBJECTS {
+    for (name, operate) in operations().into_iter().step_by(rounds(1, 3)) {
+        for act in acts().into_iter().skip(rounds(0, 1)).take(rounds(8, 1)) {
+            for place in PLACES.into_iter().take(rounds(6, 2)) {
+                for subject in SUBJECTS.into_iter().take(rounds(3, 1)) {
                     let case = || has_acted(domain, (operate, subject), place, act);
                     let has_acted = catch_unwind(AssertUnwindSafe(case));
                     let case = || format!("{name} of {subject}: {place:?} {}", act.0);
@@ -234,13 +241,16 @@ fn all_of(domain: &Domain<Private>) -> BTreeSet<Place> {
 
 #[test]
 fn user_code_that_used_the_map_waited_for_itself() {
-    in_its_own_process!();
+    if cfg!(not(miri)) {
+        in_its_own_process!();
+    }
     std::panic::set_hook(Box::new(|info| {
         if info.payload().downcast_ref::<&str>() != Some(&"on purpose") {
             eprintln!("{info}");
         }
     }));
     let domain: Domain<Private> = Domain::builder().build();
-    let all = [Hashed, Equal, Place::Clone, Weighed, Dropped, Closure].into();
-    assert_eq!(all_of(&domain), all);
+    quiet(&domain);
+    let reached = all_of(&domain);
+    assert!(cfg!(miri) || reached == PLACES.into(), "{reached:?}");
 }

@@ -53,8 +53,7 @@ fn alone(test: &str, scenario: impl FnOnce()) {
         unsafe { libc::alarm(LONGEST_S) };
         return scenario();
     }
-    let output = again(&format!("starved_driver::{test}"), "child", &[]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    passes_again(test, "child", &[]);
 }
 
 fn quiet_domain() -> Domain {
@@ -67,7 +66,7 @@ fn quiet_domain() -> Domain {
 #[test]
 #[cfg_attr(miri, ignore = "signals")]
 fn a_driver_that_is_stopped_in_its_sleep_holds_nobody_up() {
-    alone("a_driver_that_is_stopped_in_its_sleep_holds_nobody_up", || {
+    alone(this_test!(), || {
         storm::handle(libc::SIGUSR1, on_signal);
         let domain = quiet_domain();
         let gate = Gate::new();
@@ -158,22 +157,22 @@ mod stopped {
 
     #[test]
     fn after_its_fence() {
-        alone("stopped::after_its_fence", || in_domain(Point::Fenced));
+        alone(this_test!(), || in_domain(Point::Fenced));
     }
 
     #[test]
     fn before_it_marks() {
-        alone("stopped::before_it_marks", || in_domain(Point::BeforeMark));
+        alone(this_test!(), || in_domain(Point::BeforeMark));
     }
 
     #[test]
     fn after_it_has_marked() {
-        alone("stopped::after_it_has_marked", || in_domain(Point::Marked));
+        alone(this_test!(), || in_domain(Point::Marked));
     }
 
     #[test]
     fn between_the_sums_of_a_sleepable_domain() {
-        alone("stopped::between_the_sums_of_a_sleepable_domain", || {
+        alone(this_test!(), || {
             let srcu = Srcu::new();
             with_one(Point::Summed, || srcu.synchronize(), || srcu.synchronize());
         });
@@ -182,7 +181,7 @@ mod stopped {
     /// No thread waits: the worker takes its place.
     #[test]
     fn while_callbacks_wait_for_it() {
-        alone("stopped::while_callbacks_wait_for_it", || {
+        alone(this_test!(), || {
             let domain = quiet_domain();
             let run = Arc::new(AtomicBool::new(false));
             let call = || {

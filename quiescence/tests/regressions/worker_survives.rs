@@ -54,6 +54,9 @@ fn call_of_a_waker() {
     for _ in &futures {
         assert_eq!(woken.recv(), Ok(worker), "all of them");
     }
+    for future in &mut futures {
+        assert!(future.as_mut().poll(&mut no_context()).is_ready());
+    }
 }
 
 /// Callbacks, and what they own.

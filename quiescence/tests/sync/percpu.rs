@@ -1,5 +1,5 @@
-//! Counts by CPU, in all environments: each test that needs one of its own runs in a process of its
-//! own, where everything is counted exactly and grace periods end.
+//! Counts by CPU, and fences, in all environments: each test that needs one of its own runs in a
+//! process of its own, where everything is counted exactly and grace periods end.
 #![cfg(target_os = "linux")]
 
 use crate::common::*;
@@ -55,18 +55,39 @@ impl Shared {
     }
 }
 
-/// More threads than CPUs count, while one replaces what they read. `begin` is called by each of
-/// them first.
+/// More threads than CPUs count, while one replaces what they read, there and in the global domain.
+/// `begin` is called by each of them first.
 fn exercise_after(begin: impl Fn(usize) + Sync) {
     let shared = Shared::default();
+    let (global, value) = (Domain::global(), Rcu::new(0));
     let round = AtomicU64::new(0);
-    let replace = |_| || shared.replace(round.fetch_add(1, Relaxed));
+    let replace = |_| {
+        || {
+            let round = round.fetch_add(1, Relaxed);
+            shared.replace(round);
+            value.store(round);
+            global.synchronize();
+        }
+    };
     let count = |thread| {
         begin(thread);
-        (0..20_000).for_each(|round| shared.count(round & 7));
+        let (reader, mut last) = (global.reader(), 0);
+        for round in 0..20_000 {
+            shared.count(round & 7);
+            let (guard, nested) = (reader.read(), quiescence::read());
+            let seen = *value.load(&guard);
+            assert!(*value.load(&nested) >= seen && seen >= last);
+            last = seen;
+        }
     };
     beside(1, replace, || threads(4, count));
     shared.check();
+    let guard = quiescence::read();
+    let cookie = global.start_poll();
+    assert!(!global.poll(cookie));
+    drop(guard);
+    global.wait(cookie);
+    global.barrier();
 }
 
 fn exercise() {
@@ -120,15 +141,27 @@ fn what_is_forbidden_at_the_beginning_is_not_used() {
 #[test]
 fn what_is_forbidden_later_ends_the_process_with_the_reason() {
     if let Some(role) = role() {
-        if restartable() {
+        let of_fences = role == "fences";
+        let is_there = match of_fences {
+            true => quiescence::tuning::fences() == Fences::Membarrier,
+            false => restartable(),
+        };
+        if is_there {
             forbid(libc::SYS_membarrier, (role == "restart").then_some(RESTART));
-            Snapshot::new([0_u64; 2]).store([1; 2]);
+            if of_fences {
+                beside_a_section(&Domain::global(), |leave| {
+                    leave();
+                    quiescence::synchronize();
+                });
+            } else {
+                Snapshot::new([0_u64; 2]).store([1; 2]);
+            }
         } else {
             eprintln!("QUIESCENCE_FENCES=portable"); // nothing to lose where it never was
             std::process::abort();
         }
     }
-    for role in ["membarrier", "restart"] {
+    for role in ["fences", "membarrier", "restart"] {
         let output = again(this_test!(), role, &[]);
         assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{role}: {output:?}");
         let said = String::from_utf8_lossy(&output.stderr);

@@ -62,22 +62,13 @@ impl Tree {
 
     /// All of liburcu's there are in this tree, by the names that programs include them by; sorted.
     pub(crate) fn headers(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut folders = vec![PathBuf::new()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(self.root.join(&folder)).expect("a folder of headers") {
-                let name = folder.join(entry.expect("an entry").file_name());
-                let text = name.to_str().expect("a name in ASCII");
-                if !text.starts_with("urcu") {
-                    continue;
-                }
-                if self.root.join(&name).is_dir() {
-                    folders.push(name);
-                } else if text.ends_with(".h") {
-                    found.push(text.to_owned());
-                }
-            }
-        }
+        let inside = xtask::files_below(&self.root.join("urcu")).expect("a folder of headers");
+        let beside = fs::read_dir(&self.root).expect("a folder of headers");
+        let files = beside.map(|entry| entry.expect("an entry").path()).chain(inside);
+        let name =
+            |file: PathBuf| file.strip_prefix(&self.root).unwrap().to_str().map(str::to_owned);
+        let mut found: Vec<String> = files.filter_map(name).collect();
+        found.retain(|name| name.starts_with("urcu") && name.ends_with(".h"));
         found.sort();
         found
     }

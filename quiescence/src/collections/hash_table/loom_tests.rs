@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use super::list::{self, BUCKET, LINKED};
 use super::node::Node;
 use super::split;
-use crate::loom_tests::{bounded, spawn};
+use crate::loom_tests::{beside, bounded, spawn};
 
 #[repr(C)]
 struct Object {
@@ -139,9 +139,7 @@ impl World {
 fn what_is_added_is_found_whole() {
     bounded(3, || {
         let world = World::new();
-        let adder = spawn(&world, |world| world.add(0));
-        world.finds(0);
-        adder.join().unwrap();
+        beside(&world, |world| world.add(0), |world| world.finds(0));
         assert!(world.finds(0));
     });
 }
@@ -166,9 +164,8 @@ fn one_of_two_deletes() {
         let world = World::new();
         world.add(0);
         world.add(1);
-        let deleter = spawn(&world, |world| world.delete(1));
-        let here = world.delete(1);
-        assert!(here ^ deleter.join().unwrap());
+        let (there, here) = beside(&world, |world| world.delete(1), |world| world.delete(1));
+        assert!(here ^ there);
         assert_eq!(world.all(), [0]);
     });
 }
@@ -178,9 +175,8 @@ fn neighbours_are_deleted_at_once() {
     bounded(3, || {
         let world = World::new();
         (0..3).for_each(|number| world.add(number));
-        let deleter = spawn(&world, |world| assert!(world.delete(0)));
-        assert!(world.delete(1));
-        deleter.join().unwrap();
+        let deleted = beside(&world, |world| world.delete(0), |world| world.delete(1));
+        assert_eq!(deleted, (true, true));
         assert_eq!(world.all(), [2]);
     });
 }
@@ -189,9 +185,9 @@ fn neighbours_are_deleted_at_once() {
 fn one_of_two_adds_a_key() {
     bounded(3, || {
         let world = World::new();
-        let adder = spawn(&world, |world| world.add_unique(2));
-        let here = world.add_unique(3);
-        assert!(here ^ adder.join().unwrap());
+        let (there, here) =
+            beside(&world, |world| world.add_unique(2), |world| world.add_unique(3));
+        assert!(here ^ there);
         assert_eq!(world.all().len(), 1);
     });
 }

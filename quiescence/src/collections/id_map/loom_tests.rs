@@ -12,7 +12,7 @@ use loom::sync::Arc;
 use super::chunk::{Entry, SLOTS};
 use super::id::{Id, Mark};
 use super::table::{INDEXES, Indexes, Table};
-use crate::loom_tests::{bounded, spawn};
+use crate::loom_tests::{beside, bounded, spawn};
 
 type Value = UnsafeCell<usize>;
 
@@ -120,10 +120,9 @@ fn a_reader_sees_what_was_inserted_whole() {
         let world = World::new();
         world.insert(6);
         let second = Id::from_bits(1 << 32 | 1).unwrap();
-        let inserter = spawn(&world, |world| world.insert(7));
-        let seen = world.get(second);
+        let (id, seen) = beside(&world, |world| world.insert(7), |world| world.get(second));
         assert!(seen.is_none_or(|number| number == 7));
-        assert_eq!(inserter.join().unwrap(), second);
+        assert_eq!(id, second);
         assert_eq!(world.get(second), Some(7));
     });
 }
@@ -151,10 +150,8 @@ fn an_old_id_finds_nothing() {
     bounded(3, || {
         let world = World::new();
         let old = world.insert(1);
-        let updater = spawn(&world, move |world| world.again(old));
-        let seen = world.get(old);
+        let (new, seen) = beside(&world, move |world| world.again(old), |world| world.get(old));
         assert!(seen.is_none_or(|number| number == 1));
-        let new = updater.join().unwrap();
         assert_eq!((world.get(old), world.get(new)), (None, Some(2)));
         assert_eq!(world.table.count(), 1);
     });
@@ -183,9 +180,9 @@ fn an_old_id_takes_no_later_entry_out() {
     bounded(3, || {
         let world = World::new();
         let old = world.insert(1);
-        let other = spawn(&world, move |world| (world.remove(old), world.insert(2)));
-        let here = world.remove(old);
-        let (there, new) = other.join().unwrap();
+        let removes = move |world: &World| world.remove(old);
+        let ((there, new), here) =
+            beside(&world, move |world| (removes(world), world.insert(2)), removes);
         assert!(here ^ there);
         assert_eq!(world.get(new), Some(2));
     });
@@ -218,9 +215,8 @@ fn one_of_two_takes_an_index() {
                 claim.publish(entry)
             })
         };
-        let other = spawn(&world, take);
-        let here = take(&world);
-        assert!(here.is_some() ^ other.join().unwrap().is_some());
+        let (there, here) = beside(&world, take, take);
+        assert!(here.is_some() ^ there.is_some());
         assert_eq!(world.table.count(), 1);
     });
 }
@@ -232,9 +228,8 @@ fn a_free_index_is_not_lost() {
         let world = World::new();
         let ids: Vec<Id> = (0..SLOTS).map(|number| world.insert(number)).collect();
         let last = ids[SLOTS - 1];
-        let remover = spawn(&world, move |world| assert!(world.remove(last)));
-        let new = world.insert(9);
-        remover.join().unwrap();
+        let removes = move |world: &World| assert!(world.remove(last));
+        let ((), new) = beside(&world, removes, |world| world.insert(9));
         if new.index() as usize >= SLOTS {
             // The free index is the lowest one, wherever this one was put.
             let claim = world.table.claim_in_range(0..INDEXES).expect("there is room");
@@ -248,9 +243,8 @@ fn a_mark_does_not_outlive_its_entry() {
     bounded(3, || {
         let world = World::new();
         let old = world.insert(1);
-        let updater = spawn(&world, move |world| world.again(old));
-        world.mark(old, Mark::M1);
-        let new = updater.join().unwrap();
+        let mark = |world: &World| world.mark(old, Mark::M1);
+        let (new, _) = beside(&world, move |world| world.again(old), mark);
         if new.index() == old.index() {
             assert!(!world.is_marked(new.index(), Mark::M1));
         }

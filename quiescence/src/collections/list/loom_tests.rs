@@ -8,7 +8,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 
 use super::chain::{Chain, Ends, Node, follow};
-use crate::loom_tests::{bounded, spawn};
+use crate::loom_tests::{beside, bounded, spawn};
 use crate::os::sync::{Mutex, Rank, lock};
 
 struct Number(UnsafeCell<usize>);
@@ -137,9 +137,7 @@ impl Drop for World {
 /// thread that is spawned: where an updater loads a link before it stores to it, loom does not come
 /// back to what another thread has loaded there before.)
 fn read_beside(world: &Arc<World>, f: impl FnOnce(&World)) -> Vec<usize> {
-    let reader = spawn(&world, move |world| world.read());
-    f(world);
-    reader.join().unwrap()
+    beside(world, World::read, f).0
 }
 
 #[test]

@@ -160,6 +160,7 @@ unsafe fn interrupted_at(context: *mut c_void) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::common::processes::*;
     use crate::os::futex;
 
     /// The handler woke the reporter by a futex that locks, under `QUIESCENCE_FUTEX=portable`: a
@@ -167,22 +168,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "a child process")]
     fn a_handler_takes_no_lock() {
-        const NAME: &str = "os::stack::imp::tests::a_handler_takes_no_lock";
-        if std::env::var_os("QUIESCENCE_FUTEX").is_none_or(|chosen| chosen != "portable") {
-            let program = std::env::current_exe().unwrap();
-            let output = std::process::Command::new(program)
-                .args([NAME, "--exact", "--nocapture"])
-                .env("QUIESCENCE_FUTEX", "portable")
-                .output()
-                .unwrap();
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{told}");
-            assert!(
-                String::from_utf8_lossy(&output.stdout).contains("1 passed"),
-                "there is a test"
-            );
-            return;
-        }
+        in_its_own_process!(&[("QUIESCENCE_FUTEX", "portable")]);
         let held = futex::twin::LOCK.lock();
         let me = calls::thread_id();
         REQUEST.store(request(me, WANTED), Release);
