@@ -15,6 +15,7 @@ use crate::distinct::no_figure;
 use crate::exit::{Exit, Result};
 use crate::json;
 use crate::machine::{Machine, geometry};
+use crate::number::{ABOVE_0, real_within};
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Scale};
 
@@ -28,7 +29,7 @@ pub(crate) struct CostsArgs {
     #[arg(long)]
     quick: bool,
     /// The critical section for the column "efficiency": how long its own work takes, in
-    /// nanoseconds
+    /// nanoseconds, as 100 or 100ns
     #[arg(long, value_name = "NS", default_value = "100", value_parser = section_ns)]
     section: f64,
     /// Pin each thread to a CPU of its own while it measures
@@ -38,10 +39,7 @@ pub(crate) struct CostsArgs {
 
 /// The length of a critical section, in nanoseconds.
 fn section_ns(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix("ns").unwrap_or(text);
-    let ns = number.parse().ok().filter(|ns| *ns > 0.0 && *ns <= 1e9);
-    let wrong = "give a number of nanoseconds, as 100 or 100ns: more than 0, at most 1000000000";
-    ns.ok_or_else(|| wrong.to_owned())
+    real_within(ABOVE_0, 1e9)(text.strip_suffix("ns").unwrap_or(text))
 }
 
 /// The table in JSON.

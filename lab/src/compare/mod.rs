@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::exit::{Exit, Failure, Result};
-use crate::number::within;
+use crate::number::{real_within, within};
 use crate::output::Output;
 use baseline::Baseline;
 use contest::{Base, Contest, Limits};
@@ -52,7 +52,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Ignore differences smaller than this
-    #[arg(long, value_name = "PERCENT", default_value = "2", value_parser = threshold)]
+    #[arg(long, value_name = "PERCENT", default_value = "2", value_parser = real_within(0.1, 1e3))]
     threshold: f64,
     /// Count the instructions of the library's own paths, with perf or else with Valgrind: exact
     /// even if times are noisy
@@ -91,13 +91,6 @@ struct BaseArgs {
     /// Compare nothing: measure, and save the rounds under this name
     #[arg(long, value_name = "NAME", value_parser = baseline::name)]
     save: Option<String>,
-}
-
-/// A difference in per cent.
-fn threshold(text: &str) -> Result<f64, String> {
-    let percent = text.parse().ok().filter(|percent| (0.1..=1_000.0).contains(percent));
-    let wrong = || format!("{text} is no difference in per cent: at least 0.1, at most 1000");
-    percent.ok_or_else(wrong)
 }
 
 /// Runs `rcu compare`.
@@ -187,10 +180,5 @@ mod tests {
     #[test]
     fn the_built_in_loads_are_loads() {
         assert_eq!(default_loads().len(), LOADS.len());
-    }
-
-    #[test]
-    fn a_threshold_is_a_number_of_per_cent() {
-        assert_eq!(threshold("2.5").unwrap(), 2.5);
     }
 }
