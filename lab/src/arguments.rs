@@ -77,8 +77,8 @@ fn told(error: clap::Error, command: &mut Command) -> Failure {
     let error = in_plain_words(error, command);
     let written = error.print().and_then(|()| io::stdout().flush());
     match (error.use_stderr(), written) {
-        (true, _) => Failure::Told(Exit::Usage),
-        (false, Ok(())) => Failure::Told(Exit::Ok),
+        (true, _) => Failure::told(Exit::Usage),
+        (false, Ok(())) => Failure::told(Exit::Ok),
         (false, Err(error)) => Failure::io("cannot write to standard output", error),
     }
 }

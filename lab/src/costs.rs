@@ -72,14 +72,9 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit> {
     costs.section_ns = args.section;
     output.progress.end();
     print(&costs, output)?;
-    let interrupted = output.interrupt.requested();
-    let document = json!({
-        "interrupted": interrupted,
-        "machine": &machine,
-        "costs": table_out(&costs),
-    });
-    output.json(SCHEMA, &document)?;
-    Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
+    let document = json!({ "machine": &machine, "costs": table_out(&costs) });
+    output.findings(SCHEMA, &document)?;
+    Ok(output.exit(Exit::Ok))
 }
 
 /// Measures every figure. After Ctrl-C the rest is missing, and says so.

@@ -84,7 +84,7 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit> {
     let run = Run { start, args, machine: &machine, workload, keys };
     let report = run.measure(output)?;
     report.print(output)?;
-    output.json(report::SCHEMA, &report)?;
+    output.findings(report::SCHEMA, &report)?;
     Ok(verdict_of(&report))
 }
 

@@ -438,7 +438,6 @@ impl Serialize for Report {
         json!({
             "rcu": env!("CARGO_PKG_VERSION"),
             "seed": self.seed,
-            "interrupted": self.interrupted,
             "cut_short": self.cut_short,
             "run": json::run(&self.run),
             "too_noisy": self.too_noisy(),

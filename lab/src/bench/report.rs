@@ -253,7 +253,6 @@ pub(super) fn document(
     options: &Options,
     cases: &[Case],
     verdicts: &[Verdict],
-    interrupted: bool,
 ) -> impl Serialize {
     json!({
         "bench": bench,
@@ -261,7 +260,6 @@ pub(super) fn document(
         "quick": options.quick,
         "base": base,
         "per_cpu_path": per_cpu_path(),
-        "interrupted": interrupted,
         "machine": Machine::detect(),
         "run": rounds::verdict(cases).as_ref().map(json::run),
         "cases": cases.iter().map(|case| case_out(case, base)).collect::<Vec<_>>(),
@@ -455,7 +453,7 @@ mod tests {
 
     fn written(cases: &[Case]) -> serde_json::Value {
         let options = Options::default();
-        let document = document("read", "a", &options, cases, &[], false);
+        let document = document("read", "a", &options, cases, &[]);
         serde_json::to_value(document).unwrap()
     }
 

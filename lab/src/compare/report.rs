@@ -22,10 +22,9 @@ const SCHEMA: SchemaId = SchemaId("quiescence/compare", 3);
 
 /// Prints and writes what was found; how the command ends.
 pub(super) fn tell(contest: &Contest, output: &mut Output) -> Result<Exit> {
-    let interrupted = output.interrupt.requested();
     print(contest, output)?;
-    output.json(SCHEMA, &document(contest, interrupted))?;
-    Ok(contest.exit(interrupted))
+    output.findings(SCHEMA, &document(contest))?;
+    Ok(output.exit(contest.exit()))
 }
 
 /// Prints how good the runs were, what decides, then all figures as a matrix, then the verdict.
@@ -199,7 +198,7 @@ fn sentence(contest: &Contest) -> String {
 }
 
 /// The document of a comparison.
-fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
+fn document(contest: &Contest) -> impl Serialize {
     let figure = |(load, pair): (&Load, &Pair)| {
         let costs = |rounds: &[f64]| {
             let cost = (!rounds.is_empty()).then(|| spread(rounds));
@@ -225,7 +224,6 @@ fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
     let figures = contest.matches.iter();
     let figures = figures.flat_map(|each| each.pairs.iter().map(|pair| (&each.load, pair)));
     json!({
-        "interrupted": interrupted,
         "machine": Machine::detect(),
         "candidate": contest.new.path.display().to_string(),
         // The program, or null where saved rounds were compared with.

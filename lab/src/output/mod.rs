@@ -25,7 +25,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use crate::exit::{Failure, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::html::Markup;
 use crate::interrupt::Interrupt;
 use crate::provenance::Provenance;
@@ -305,6 +305,24 @@ impl Output {
         }
     }
 
+    /// Writes the document of a run that Ctrl-C may have cut short, as its member `"interrupted"`
+    /// says.
+    pub(crate) fn findings(&mut self, schema: SchemaId, document: &impl Serialize) -> Result<()> {
+        #[derive(Serialize)]
+        struct Findings<'a, D> {
+            interrupted: bool,
+            #[serde(flatten)]
+            document: &'a D,
+        }
+        let interrupted = self.interrupt.requested();
+        self.json(schema, &Findings { interrupted, document })
+    }
+
+    /// How such a run ends, if it would end so otherwise.
+    pub(crate) fn exit(&self, otherwise: Exit) -> Exit {
+        if self.interrupt.requested() { Exit::Interrupted } else { otherwise }
+    }
+
     /// Whether files are still to be written: then a closed pipe must not end the run.
     fn owes_files(&self) -> bool {
         !self.opened.is_empty() || self.pictures.is_some()
@@ -335,7 +353,7 @@ impl Output {
     /// Why a run that was stopped has nothing to show.
     pub(crate) fn stopped(&self) -> Failure {
         let is_done = is_reader_gone() && !self.owes_files();
-        if is_done { Failure::BrokenPipe } else { Failure::interrupted() }
+        if is_done { Failure::told(Exit::Ok) } else { Failure::interrupted() }
     }
 
     fn write(&mut self, text: &str) -> Result<()> {
@@ -353,7 +371,7 @@ impl Output {
     /// is still to be written.
     fn on_stdout(&mut self, written: io::Result<()>) -> Result<()> {
         match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
-            Err(Failure::BrokenPipe) if self.owes_files() => {
+            Err(failure) if failure.exit == Exit::Ok && self.owes_files() => {
                 self.muted = true;
                 Ok(())
             }

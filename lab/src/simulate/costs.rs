@@ -82,7 +82,7 @@ fn without(id: &str, why: Option<&Missing>) -> Failure {
         Some(why) => (Exit::Unsupported, format!("which has no figure: {why}")),
         None => (Exit::Unsupported, "and its figure is not plausible".to_owned()),
     };
-    Failure::Because(exit, format!("the model needs {id}, {what}"))
+    Failure::because(exit, format!("the model needs {id}, {what}"))
 }
 
 fn from_file(path: &Path) -> Result<Measured> {
@@ -224,7 +224,7 @@ mod tests {
     fn a_figure_that_noise_took_is_no_lack_of_the_machine() {
         let lacks_kernel = rows_without("wake_up").filter(|(id, _)| *id != "thread_start");
         assert_eq!(of_rows(lacks_kernel, Needs::Kernel), Err("wake_up".to_owned()));
-        let exit = |why: Missing| without("wake_up", Some(&why)).exit();
+        let exit = |why: Missing| without("wake_up", Some(&why)).exit;
         assert_eq!(exit(Missing::NoTime), Exit::Noisy);
         assert_eq!(exit(Missing::Unsteady { between: [1.0, 2.0] }), Exit::Noisy);
         assert_eq!(exit(Missing::NeedsCpus(2)), Exit::Unsupported);

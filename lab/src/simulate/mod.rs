@@ -31,12 +31,8 @@ use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
 
 /// How a run ends, which may have been interrupted, or have found something broken.
-fn exit(interrupted: bool, is_broken: bool) -> Exit {
-    match (interrupted, is_broken) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Violation,
-        (false, false) => Exit::Ok,
-    }
+fn exit(output: &Output, is_broken: bool) -> Exit {
+    output.exit(if is_broken { Exit::Violation } else { Exit::Ok })
 }
 
 /// Runs `rcu simulate`.

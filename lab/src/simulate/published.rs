@@ -116,18 +116,17 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
         .chain(varied.iter().filter_map(Varied::fault))
         .chain(unknown_booted(&rows));
     let broken: Vec<String> = broken.collect();
-    let interrupted = output.interrupt.requested();
-    output.json(SCHEMA, &document(&rows, &varied, interrupted))?;
+    output.findings(SCHEMA, &document(&rows, &varied))?;
     print(&rows, output)?;
     let has_engines = parts.iter().any(|part| part.source == ENGINES);
-    if has_engines && output.has_pictures() && !interrupted {
+    if has_engines && output.has_pictures() && !output.interrupt.requested() {
         curves_over_cpus(output)?;
     }
     if vary {
         vary::print(&varied, output)?;
     }
     broken.iter().for_each(|text| output.note(text));
-    Ok(super::exit(output.interrupt.requested(), !broken.is_empty()))
+    Ok(super::exit(output, !broken.is_empty()))
 }
 
 /// The source of the engines over CPUs.
@@ -391,10 +390,9 @@ const fn role(role: Role) -> &'static str {
 }
 
 /// The document that `--json` writes.
-fn document(rows: &[Row], varied: &[Varied], interrupted: bool) -> impl Serialize {
+fn document(rows: &[Row], varied: &[Varied]) -> impl Serialize {
     let [fits, misses, not_compared, free, free_misses] = counts(rows);
     json!({
-        "interrupted": interrupted,
         "fit_low": Row::FIT.0,
         "fit_high": Row::FIT.1,
         "fits": fits,
@@ -517,7 +515,7 @@ mod tests {
         assert_eq!(numbers(&wrong), ["+0.48 ms", "-0.10 ms", "–"]);
         let close = number(22.46, 22.44).beyond(22.47, 0.05);
         assert_eq!(numbers(&close), ["-0.01 ms", "-0.03 ms", "±0.05"]);
-        let json = serde_json::to_value(document(&[row], &[], false)).unwrap();
+        let json = serde_json::to_value(document(&[row], &[])).unwrap();
         let (row, close) = (&json["rows"][0], |value: &serde_json::Value, to: f64| {
             value.as_f64().is_some_and(|value| (value - to).abs() < 1e-9)
         });
@@ -593,7 +591,7 @@ mod tests {
             Row::statement("s.t", "g", "a < b", ("1 < 2".into(), true), "m"),
             Row::not_modelled("s.t", "h", (7.5, "1/s"), "r"),
         ];
-        let json = serde_json::to_value(document(&rows, &[], false)).unwrap();
+        let json = serde_json::to_value(document(&rows, &[])).unwrap();
         assert_eq!(
             (&json["fits"], &json["misses"], &json["not_compared"]),
             (&1.into(), &1.into(), &1.into())

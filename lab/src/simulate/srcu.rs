@@ -53,11 +53,10 @@ pub(super) fn run(args: &WhatIfArgs, quick: bool, output: &mut Output) -> Result
     let runs = runs(args, quick)?;
     let jobs: Vec<_> = runs.iter().map(job).collect();
     let reports = pool::run(&jobs, output);
-    let interrupted = output.interrupt.requested();
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
-    output.json(SCHEMA, &json!({ "interrupted": interrupted, "runs": all, }))?;
+    output.findings(SCHEMA, &json!({ "runs": all }))?;
     print(&runs, &reports, output)?;
-    Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
+    Ok(output.exit(Exit::Ok))
 }
 
 /// Every combination; the delay function varies fastest: each that is named, or, if none is, each

@@ -77,9 +77,8 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     if let Some(svg) = &mut svg {
         svg.write(&picture::file(&panels(), &shape.shared))?;
     }
-    let interrupted = output.interrupt.requested();
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
-    output.json(SCHEMA, &json!({ "interrupted": interrupted, "runs": all, }))?;
+    output.findings(SCHEMA, &json!({ "runs": all }))?;
     print(&shape, &done, output)?;
     curves::add(&done, settings, output);
     if !done.is_empty() {
@@ -92,7 +91,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     for fault in &faults {
         output.note(fault);
     }
-    Ok(super::exit(interrupted, !faults.is_empty()))
+    Ok(super::exit(output, !faults.is_empty()))
 }
 
 /// Engines at fault: those that wanted callbacks run too early, or that no thread had queued.
