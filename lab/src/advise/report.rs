@@ -373,10 +373,7 @@ fn settings(sweep: &Sweep) -> Vec<String> {
 fn sweep_table(sweep: &Sweep) -> comfy_table::Table {
     const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let settings = settings(sweep);
-    let header: Vec<&str> = std::iter::once(sweep.over.title())
-        .chain(settings.iter().map(String::as_str))
-        .chain([""])
-        .collect();
+    let header = [&[sweep.over.title().to_owned()], &settings[..], &[String::new()]].concat();
     let places = sweep.points.iter().flat_map(|point| &point.places);
     let most = places.map(|place| place.throughput.median).fold(0.0, f64::max);
     let step = |place: &Place| {

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
         list::print(output)?;
         return Ok(Exit::Ok);
     }
-    let is_srcu = args.what_if.engine.iter().any(|name| name == srcu::NAME);
+    let is_srcu = args.what_if.engine.contains(&None);
     let what_if = &match args.quick && !is_srcu {
         true => args.what_if.clone().shortened(),
         false => args.what_if.clone(),

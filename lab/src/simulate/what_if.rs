@@ -9,7 +9,7 @@ use simulate::{Report, run_with_progress};
 use super::options::WhatIfArgs;
 use super::picture::{self, Panel};
 use super::pool::{self, Job};
-use super::product::{self, Base, Run, or_default};
+use super::product::{self, Run};
 use super::shape::{self, Setting, Shape};
 use super::{
     costs, curves,
@@ -45,7 +45,6 @@ pub(super) fn job(run: &Run) -> Job<'_, Report> {
 
 /// Every combination of what was typed.
 pub(super) fn runs(args: &WhatIfArgs, output: &mut Output) -> Result<Vec<Run>> {
-    let mut base = Base::of(args)?;
     if !args.variant.is_empty() {
         return Err(Failure::usage(format!(
             "--variant is of --engine {}, which runs alone",
@@ -53,11 +52,9 @@ pub(super) fn runs(args: &WhatIfArgs, output: &mut Output) -> Result<Vec<Run>> {
         )));
     }
     // Everything but the costs is checked before they are measured, which takes seconds.
-    product::runs(args, &base)?;
-    for name in or_default(&args.costs, "modern") {
-        base.costs.push(costs::by_name(&name, output)?);
-    }
-    product::runs(args, &base)
+    product::runs(args, &[])?;
+    let costs = args.costs.iter().map(|name| costs::by_name(name, output));
+    product::runs(args, &costs.collect::<Result<Vec<_>>>()?)
 }
 
 /// Runs every combination and tells.
@@ -158,8 +155,7 @@ fn print(shape: &Shape, done: &[(&Run, &Report)], output: &mut Output) -> Result
 
 fn columns(shape: &Shape, done: &[(&Run, &Report)], groups: &[&Group]) -> Table {
     let name = |(run, _): &(&Run, &Report)| shape.words(settings(run), run.engine.name());
-    let names: Vec<String> = done.iter().map(name).collect();
-    let header: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
+    let header: Vec<String> = std::iter::once(String::new()).chain(done.iter().map(name)).collect();
     let row = |(place, (name, _)): (usize, &(&'static str, String))| {
         let cells = groups.iter().map(|(_, figures)| &*figures[place].1);
         std::iter::once(*name).chain(cells).collect::<Vec<_>>()
@@ -168,8 +164,8 @@ fn columns(shape: &Shape, done: &[(&Run, &Report)], groups: &[&Group]) -> Table 
 }
 
 fn lines(shape: &Shape, done: &[(&Run, &Report)], groups: &[&Group]) -> Table {
-    let names = groups[0].1.iter().map(|(name, _)| *name);
-    let header: Vec<&str> = shape.varies.iter().map(String::as_str).chain(names).collect();
+    let names = groups[0].1.iter().map(|(name, _)| (*name).to_owned());
+    let header: Vec<String> = shape.varies.iter().cloned().chain(names).collect();
     let row = |((run, _), (_, figures)): (&(&Run, &Report), &&Group)| {
         let cells = figures.iter().map(|(_, cell)| cell.clone());
         shape.values(&settings(run)).into_iter().chain(cells).collect::<Vec<_>>()
