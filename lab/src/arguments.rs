@@ -114,7 +114,7 @@ fn prepared(command: Command, words: &str) -> Command {
 }
 
 /// The same error; one about digits says so without the words of the standard library.
-fn in_plain_words(error: clap::Error, command: &mut Command) -> clap::Error {
+pub(crate) fn in_plain_words(error: clap::Error, command: &mut Command) -> clap::Error {
     let of = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,

@@ -12,33 +12,16 @@ use crate::provenance::{ORIGIN, Provenance};
 const STYLE_OF_PLOTS: &str = include_str!("plot.css");
 const STYLE: &str = include_str!("page.css");
 
-/// A page that needs nothing else: no script, nothing loaded. `fill` writes its body; above it
-/// stands the command, below it where the results come from.
-pub(crate) fn page(provenance: &Provenance, fill: impl FnOnce(&mut Markup)) -> String {
-    let mut page = Markup::default();
-    page.literal("<!DOCTYPE html>");
-    page.element("html", &[("lang", &"en")], |html| {
-        html.element("head", &[], |head| {
-            head.void("meta", &[("charset", &"utf-8")]);
-            let width = "width=device-width, initial-scale=1";
-            head.void("meta", &[("name", &"viewport"), ("content", &width)]);
-            head.void("meta", &[("name", &"color-scheme"), ("content", &"light dark")]);
-            head.leaf("title", &[], "rcu");
-            head.element("style", &[], |style| {
-                style.literal(STYLE_OF_PLOTS);
-                style.literal(STYLE);
-            });
-        });
-        html.element("body", &[], |body| {
-            body.leaf("h1", &[], &provenance.command_line);
-            fill(body);
-            body.element("footer", &[], |foot| {
-                foot.leaf("h2", &[], ORIGIN);
-                definitions(foot, &provenance.rows());
-            });
-        });
-    });
-    page.into_string()
+const PAGE: &str = include_str!("page.html");
+
+/// A page that needs nothing else: no script, nothing loaded. Above its body stands the command,
+/// below it where the results come from.
+pub(crate) fn page(provenance: &Provenance, body: &Markup) -> String {
+    let (mut command, mut origin) = (Markup::default(), Markup::default());
+    command.text(&provenance.command_line);
+    definitions(&mut origin, &provenance.rows());
+    let parts = [STYLE_OF_PLOTS, STYLE, &command.text, &body.text, ORIGIN, &origin.text, ""];
+    PAGE.split("{}").zip(parts).flat_map(|(before, part)| [before, part]).collect()
 }
 
 /// A table whose first column has names, and whose others have numbers. It can be wider than the
@@ -158,16 +141,12 @@ impl Markup {
         let _ = write!(Escaped(&mut self.text), "{text}");
     }
 
-    /// Markup of the program's own: a style sheet, a document type.
-    pub(crate) fn literal(&mut self, markup: &'static str) {
-        self.text.push_str(markup);
-    }
-
     /// A part that was made before.
     pub(crate) fn append(&mut self, part: &Markup) {
         self.text.push_str(&part.text);
     }
 
+    #[cfg(test)]
     pub(crate) fn into_string(self) -> String {
         self.text
     }

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bench::units;
-use clap::Parser;
 use clap::builder::ArgPredicate::IsPresent;
+use clap::{CommandFactory, Parser};
 use serde::Serialize;
 use serde_json::Value;
 use toml::Spanned;
 
+use crate::arguments::in_plain_words;
 use crate::exit::{Failure, Result, text_of};
 use crate::number::{self, ABOVE_0, real_within, within};
 
@@ -328,7 +329,8 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
 /// Why these options are refused, if they are.
 fn refused(options: impl IntoIterator<Item = impl AsRef<str>>) -> Option<String> {
     let options = options.into_iter().map(|option| option.as_ref().to_owned());
-    let error = Options::try_parse_from(options).err()?.to_string();
+    let error = Options::try_parse_from(options).err()?;
+    let error = in_plain_words(error, &mut Options::command()).to_string();
     let why = error.split("\n\n").next().unwrap_or_default();
     Some(why.trim_start_matches("error: ").to_owned())
 }

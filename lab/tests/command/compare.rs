@@ -109,13 +109,6 @@ fn a_change_that_helps_one_and_hurts_another_is_worse_and_the_table_says_whom() 
 }
 
 #[test]
-fn a_candidate_that_is_no_rcu_is_told_so() {
-    let own = env!("CARGO_BIN_EXE_rcu");
-    let output = run(["compare", "--with", own, "--candidate", "/bin/true"]);
-    fails(&output, 125, "`/bin/true` is not a version of rcu");
-}
-
-#[test]
 fn a_candidate_that_cannot_be_run_is_not_condemned_and_says_why() {
     let directory = tempfile::tempdir().unwrap();
     let dies = |name, mode| {
@@ -126,6 +119,7 @@ fn a_candidate_that_cannot_be_run_is_not_condemned_and_says_why() {
         (dies("dies", 0o755), "dies --version` fails: no lib.so; exit status: 127"),
         (dies("plain", 0o644), "plain: Permission denied"),
         (directory.path().join("missing"), "missing: No such file"),
+        ("/bin/true".into(), "`/bin/true` is not a version of rcu"),
     ] {
         for (base, candidate, code) in [(own, &*path, 125), (&*path, own, 2)] {
             let mut command = rcu(["compare", "bench read", "--with"]);
@@ -259,24 +253,14 @@ fn rounds_are_saved_and_compared_with_later() {
     prints(&with(&again, &fast), 0, "Verdict: same");
     fails(&command(&["--baseline", "two"]).output().unwrap(), 2, "there are: one");
     fails(&command(&["--baseline", "one", "bench gp"]).output().unwrap(), 2, "it has: bench read");
-    std::fs::write(folder.join("bad.json"), "{}").unwrap();
-    fails(
-        &command(&["--baseline", "bad"]).output().unwrap(),
-        2,
-        "bad.json: no baseline of rcu compare",
-    );
-}
-
-/// It was compared with nothing, and found to be the same.
-#[test]
-fn a_baseline_without_loads_is_none() {
-    let directory = tempfile::tempdir().unwrap();
-    let text = r#"{"schema":"quiescence/baseline","version":2,"cpu":null,"cpus":1,"rcu":"0.2.0",
+    // One without loads was compared with nothing, and found to be the same.
+    let empty = r#"{"schema":"quiescence/baseline","version":2,"cpu":null,"cpus":1,"rcu":"0.2.0",
         "loads":[]}"#;
-    file(directory.path(), "empty.json", text);
-    let mut command = rcu(["compare", "--baseline", "empty", "--folder"]);
-    let output = command.arg(directory.path()).output().unwrap();
-    fails(&output, 2, "empty.json: no baseline of rcu compare: it has no load");
+    for (text, why) in [("{}", ""), (empty, ": it has no load")] {
+        file(&folder, "bad.json", text);
+        let output = command(&["--baseline", "bad"]).output().unwrap();
+        fails(&output, 2, &format!("bad.json: no baseline of rcu compare{why}"));
+    }
 }
 
 #[test]
@@ -311,6 +295,7 @@ fn instructions_are_counted_by_what_can_count_here() {
         executable(directory, name, paths);
     }
     executable(directory, "ancient", "#!/bin/sh\nexit 2");
+    executable(directory, "other", "#!/bin/sh\n[ $# = 1 ] && echo write");
     let document = directory.join("out.json");
     let json_to = ["--json", document.to_str().unwrap()];
     fails(&count(directory, "old", "old", &[]), 4, "install Debian's valgrind");
@@ -341,21 +326,11 @@ fn instructions_are_counted_by_what_can_count_here() {
     expect_code(&count(directory, "old", "slow", &["--threshold", "20"]), 0);
     expect_code(&count(directory, "slow", "old", &["--path", "retire"]), 0);
     fails(&count(directory, "old", "old", &["--path", "write"]), 2, "the base has read, retire");
+    // They were called interrupted, which ends a bisection.
+    fails(&count(directory, "old", "other", &[]), 125, "no path in common");
     for (base, candidate, code) in [("ancient", "old", 2), ("old", "ancient", 125)] {
         fails(&count(directory, base, candidate, &[]), code, "no command that runs single paths");
     }
-}
-
-/// Two sides far apart were called interrupted, which ends a bisection.
-#[test]
-fn sides_without_a_path_in_common_are_not_compared() {
-    let directory = tempfile::tempdir().unwrap();
-    let directory = directory.path();
-    for (name, path) in [("old", "read"), ("new", "retire")] {
-        executable(directory, name, format!("#!/bin/sh\n[ $# = 1 ] && echo {path}"));
-    }
-    executable(directory, "valgrind", "#!/bin/sh\necho '==1== Collected : 1' >&2");
-    fails(&count(directory, "old", "new", &[]), 125, "no path in common");
 }
 
 #[test]
