@@ -38,7 +38,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// What comes of a part of a command.
-pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 /// Why a command could not do what was asked.
 #[derive(Debug)]

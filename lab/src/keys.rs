@@ -56,23 +56,13 @@ impl Census {
     /// What the user should know about the keys, one sentence each; nothing when all is plain.
     pub(crate) fn notes(&self) -> Vec<String> {
         let all = [
-            (self.duplicates, "duplicate key, used once", "duplicate keys, each used once"),
-            (self.empty_lines, "empty line, skipped", "empty lines, skipped"),
-            (
-                self.not_utf8,
-                "key that is not UTF-8, used as bytes",
-                "keys that are not UTF-8, used as bytes",
-            ),
-            (
-                self.unreadable,
-                "directory that could not be read",
-                "directories that could not be read",
-            ),
+            (self.duplicates, "duplicate keys, each used once"),
+            (self.empty_lines, "empty lines, skipped"),
+            (self.not_utf8, "keys that are not UTF-8, used as bytes"),
+            (self.unreadable, "directories that could not be read"),
         ];
-        all.into_iter()
-            .filter(|(count, ..)| *count > 0)
-            .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
-            .collect()
+        let odd = all.into_iter().filter(|(count, _)| *count > 0);
+        odd.map(|(count, what)| format!("{what}: {count}")).collect()
     }
 }
 

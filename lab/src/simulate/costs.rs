@@ -88,18 +88,10 @@ fn without(id: &str, why: Option<&Missing>) -> Failure {
 fn from_file(path: &Path) -> Result<Measured> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        if error.kind() == std::io::ErrorKind::InvalidData {
-            return Failure::usage(format!(
-                "{shown} is not text; --costs takes a file that `rcu costs --json FILE` wrote"
-            ));
-        }
-        if error.kind() != std::io::ErrorKind::NotFound {
-            return Failure::file("read", path, error);
-        }
+        let names = Costs::NAMES.join(", ");
         Failure::usage(format!(
-            "no costs are called {shown}, and there is no such file ({error}); there are {}, {}, \
-             {MEASURED}",
-            Costs::NAMES.join(", "),
+            "no costs are called {shown}, and it is no file of text ({error}): there are {names}, \
+             {}, {MEASURED}, and what `rcu costs --json FILE` wrote",
             ALIAS.0
         ))
     })?;

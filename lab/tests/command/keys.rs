@@ -33,7 +33,7 @@ fn odd_lines_are_told_and_stop_nothing() {
     assert_eq!((&keys["count"], &keys["duplicates"]), (&4.into(), &1.into()));
     assert_eq!((&keys["empty_lines"], &keys["not_utf8"]), (&2.into(), &1.into()));
     assert_eq!(keys["truncated"], false);
-    for expected in ["1 duplicate key", "2 empty lines", "1 key that is not UTF-8"] {
+    for expected in ["used once: 1", "empty lines, skipped: 2", "used as bytes: 1"] {
         assert!(stderr.contains(expected), "{expected}: {stderr}");
     }
 }
