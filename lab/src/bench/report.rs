@@ -88,9 +88,7 @@ fn how_often(case: &Case) -> String {
 
 fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
     let figure = |(number, metric): (usize, &Metric)| match rival.spread(number) {
-        Some(Spread { median, low, high }) => {
-            format!("{} ± {}", number_of(metric, median), half_spread(median, low, high))
-        }
+        Some(spread) => format!("{} ± {}", number_of(metric, spread.median), half_spread(&spread)),
         None => "–".to_owned(),
     };
     let ratio = |number| match case.ratio(rival.name, base, number) {
@@ -132,7 +130,7 @@ fn at_most(difference: f64) -> String {
 }
 
 /// Half of what lies between the quartiles, as a share of the median.
-pub(super) fn half_spread(median: f64, low: f64, high: f64) -> String {
+pub(super) fn half_spread(&Spread { median, low, high }: &Spread) -> String {
     if median == 0.0 {
         return "–".to_owned();
     }
@@ -307,9 +305,10 @@ mod tests {
 
     #[test]
     fn a_spread_without_end_stays_short() {
-        assert_eq!(half_spread(10.0, 9.0, 11.0), "10 %");
-        assert_eq!(half_spread(5.0, 5.0, 10_000.0), "> 999 %");
-        assert_eq!(half_spread(0.0, 0.0, 1.0), "–");
+        let of = |median, low, high| half_spread(&Spread { median, low, high });
+        assert_eq!(of(10.0, 9.0, 11.0), "10 %");
+        assert_eq!(of(5.0, 5.0, 10_000.0), "> 999 %");
+        assert_eq!(of(0.0, 0.0, 1.0), "–");
     }
 
     #[test]
