@@ -139,15 +139,14 @@ fn remarks<'a>(costs: &'a Costs) -> Vec<String> {
 
 /// The cells of its line: name, here, in cycles, then, and the efficiency of a section.
 fn cells(costs: &Costs, row: &Cost, cycle_ns: Option<f64>) -> [String; 5] {
-    let here = row.ns.map_or_else(|| "–".to_owned(), |ns| units::nanoseconds(ns.median));
-    let cycles = match (&row.ns, cycle_ns) {
-        (Some(ns), Some(cycle)) if cycle > 0.0 => units::figures(ns.median / cycle),
-        _ => "–".to_owned(),
-    };
-    let then = row.published_ns.map_or_else(|| "–".to_owned(), units::nanoseconds);
-    let efficiency = row
-        .efficiency(costs.section_ns)
-        .map_or_else(|| "–".to_owned(), |share| format!("{} %", units::figures(100.0 * share)));
+    let known = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let ns = row.ns.map(|ns| ns.median);
+    let cycle_ns = cycle_ns.filter(|cycle| *cycle > 0.0);
+    let cycles = ns.zip(cycle_ns).map(|(ns, cycle)| units::figures(ns / cycle));
+    let percent = |share: f64| format!("{} %", units::figures(100.0 * share));
+    let efficiency = row.efficiency(costs.section_ns).map(percent);
+    let [here, then] = [ns, row.published_ns].map(|ns| known(ns.map(units::nanoseconds)));
+    let [cycles, efficiency] = [cycles, efficiency].map(known);
     [row.name.clone(), here, cycles, then, efficiency]
 }
 

@@ -198,7 +198,7 @@ fn print(rows: &[Row], output: &mut Output) -> Result<()> {
         output.heading(source)?;
         output.table(table(own, &mechanisms))?;
         bars(own, output);
-        let marks = mechanisms.iter().enumerate().map(|(place, text)| (mark(place), text));
+        let marks = (1..).zip(&mechanisms).map(|(number, text)| (number.to_string(), text));
         output.entries(marks)?;
         let booted = own.iter().filter_map(booted);
         output.entries(booted.map(|one| {
@@ -277,15 +277,6 @@ fn mechanisms(rows: &[Row]) -> Vec<&str> {
     distinct(rows.iter().map(|row| row.mechanism.as_str()))
 }
 
-/// What a mechanism is called in the table: a, b, ... z, aa, ab, ...
-fn mark(place: usize) -> String {
-    let letter = char::from(b'a' + (place % 26) as u8);
-    match place / 26 {
-        0 => letter.to_string(),
-        more => mark(more - 1) + &letter.to_string(),
-    }
-}
-
 /// Names are kept whole up to this many characters; what is longer is a sentence.
 const NAME_MAX: usize = 40;
 
@@ -308,7 +299,7 @@ fn table(rows: &[Row], mechanisms: &[&str]) -> comfy_table::Table {
             word,
             Cell::new(role(row.role)),
             Cell::new(free(row)).set_alignment(CellAlignment::Right),
-            Cell::new(place.map_or(String::new(), mark)),
+            Cell::new(place.map_or(String::new(), |place| (place + 1).to_string())),
         ];
         if has_booted {
             cells.insert(3, Cell::new(booted(row).map_or("", |one| &one.kernel)));
@@ -580,8 +571,7 @@ mod tests {
         let text = table(&rows, &mechanisms(&rows)).to_string();
         let last = |line: &str| line.split_whitespace().last().map(str::to_owned);
         let marks: Vec<_> = text.lines().skip(2).filter_map(last).collect();
-        assert_eq!(marks, ["a", "b", "a"]);
-        assert_eq!([mark(25), mark(26), mark(27)], ["z", "aa", "ab"]);
+        assert_eq!(marks, ["1", "2", "1"]);
     }
 
     #[test]
