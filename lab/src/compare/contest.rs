@@ -25,6 +25,16 @@ pub(super) enum Base {
     Saved(Baseline),
 }
 
+impl Base {
+    /// Its figures of a round.
+    fn run(&self, load: &Load, round: usize, until: Instant) -> Result<Run> {
+        match self {
+            Base::Program(program) => load.measure(program, Some(until)),
+            Base::Saved(baseline) => baseline.round(load, round),
+        }
+    }
+}
+
 /// One figure of both sides, in the order of the pairs.
 #[derive(Debug)]
 pub(super) struct Pair {
@@ -115,20 +125,14 @@ impl Contest {
                 return Err(output.stopped());
             }
             let before = Instant::now();
-            let measure = |program, as_told: fn(Failure) -> Failure| {
-                load.measure(program, Some(limits.until)).map_err(|failure| match failure {
-                    failure if failure.exit == Exit::Interrupted && limits.is_over() => {
-                        too_late(&load)
-                    }
-                    other => as_told(other),
-                })
+            let late = |failure: Failure| match failure.exit {
+                Exit::Interrupted if limits.is_over() => too_late(&load),
+                _ => failure,
             };
-            let base: Vec<Key> = match &self.base {
-                Base::Program(program) => measure(program, as_usage)?.keys().cloned().collect(),
-                Base::Saved(baseline) => baseline.keys(&load)?,
-            };
-            let new = measure(&self.new, |failure| failure)?;
-            let common: Vec<Key> = new.keys().filter(|key| base.contains(key)).cloned().collect();
+            let base = self.base.run(&load, 0, limits.until).map_err(as_usage).map_err(late)?;
+            let new = load.measure(&self.new, Some(limits.until)).map_err(late)?;
+            let is_common = |key: &&Key| base.keys().any(|own| own == *key);
+            let common: Vec<Key> = new.keys().filter(is_common).cloned().collect();
             if common.is_empty() {
                 let message = format!("{load}: the two sides have no figure in common");
                 return Err(Failure::undecided(message));
@@ -193,10 +197,9 @@ impl Contest {
         until: (Limits, &Output),
     ) -> Result<bool> {
         let load = &self.matches[number].load;
-        let side = |is_new| match &self.base {
-            _ if is_new => load.measure(&self.new, Some(until.0.until)),
-            Base::Program(program) => load.measure(program, Some(until.0.until)),
-            Base::Saved(baseline) => baseline.round(load, round),
+        let side = |is_new| match is_new {
+            true => load.measure(&self.new, Some(until.0.until)),
+            false => self.base.run(load, round, until.0.until),
         };
         let both = || {
             let (first, second) = (side(new_first)?, side(!new_first)?);

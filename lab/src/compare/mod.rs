@@ -109,8 +109,8 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     }
     let base = match (&args.base.with, &args.base.baseline) {
         (Some(path), _) => Base::Program(Program::at(path, Exit::Usage)?),
-        (None, Some(name)) => Base::Saved(Baseline::read(&folder()?, name)?),
-        (None, None) => return Err(Failure::usage("give --with, --baseline or --save")),
+        // One of the three is required.
+        (None, name) => Base::Saved(Baseline::read(&folder()?, name.as_deref().unwrap_or(""))?),
     };
     let limits = args.limits(match &base {
         Base::Saved(baseline) => baseline.rounds(),
