@@ -66,7 +66,7 @@ pub(crate) fn parsed<C: CommandFactory + FromArgMatches>(
             "zipf" | "uniform" => is_typed("zipf") || is_typed("uniform"),
             _ => is_typed(id),
         })?;
-        words.splice(place + 1..=place, options.into_iter().map(Into::into));
+        words.splice(place + 1..=place, options);
         matches = command.try_get_matches_from_mut(words).map_err(|e| told(e, &mut command))?;
     }
     C::from_arg_matches(&matches).map_err(|error| told(error, &mut command))

@@ -4,6 +4,7 @@
 //! one of them refuses is refused in both places, for the same reason.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -294,7 +295,7 @@ impl Workload {
 
 /// What a workload file says, as options; `is_typed` are those that the command line has, which
 /// come before the file's.
-pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result<Vec<OsString>> {
     let text = text_of(path)?;
     let wrong = |place: Option<usize>, why: &str| {
         let path = path.display();
@@ -307,19 +308,20 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
         .map_err(|error| wrong(error.span().map(|span| span.start), error.message().trim_end()))?;
     let mut options = Vec::new();
     for (name, value) in lines {
-        let value = match (&**name.as_ref(), value) {
-            (_, Value::Bool(false)) => continue,
-            (_, Value::Bool(true)) => String::new(),
+        let id = name.as_ref().replace('-', "_");
+        let mut option = OsString::from(format!("--{}", id.replace('_', "-")));
+        match &value {
+            Value::Bool(_) => {}
             // A key file that is named in a workload file is looked for beside that file.
-            ("keys", Value::String(keys)) if keys != "-" => {
-                format!("={}", path.with_file_name(keys).display())
+            Value::String(keys) if id == "keys" && keys != "-" => {
+                option.push("=");
+                option.push(path.with_file_name(keys));
             }
-            (_, Value::String(text)) => format!("={text}"),
-            (_, other) => format!("={other}"),
-        };
-        let option = format!("--{}{value}", name.as_ref().replace('_', "-"));
+            Value::String(text) => option.push(format!("={text}")),
+            other => option.push(format!("={other}")),
+        }
         refused([&option]).map_or(Ok(()), |why| Err(wrong(Some(name.span().start), &why)))?;
-        if !is_typed(name.as_ref()) {
+        if value != false && !is_typed(&id) {
             options.push(option);
         }
     }
@@ -327,8 +329,7 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
 }
 
 /// Why these options are refused, if they are.
-fn refused(options: impl IntoIterator<Item = impl AsRef<str>>) -> Option<String> {
-    let options = options.into_iter().map(|option| option.as_ref().to_owned());
+fn refused<'a>(options: impl IntoIterator<Item = &'a OsString>) -> Option<String> {
     let error = Options::try_parse_from(options).err()?;
     let error = in_plain_words(error, &mut Options::command()).to_string();
     let why = error.split("\n\n").next().unwrap_or_default();
@@ -395,6 +396,8 @@ mod tests {
         assert_eq!((&*workload.name, workload.reads_percent), ("w", 90.0));
         assert_eq!(workload.popularity, Popularity::Uniform);
         assert!(workload.keys.is_some() && !workload.exact);
+        let bytes = |words: &str| with_file(words, "value-bytes = 5").value_bytes;
+        assert_eq!((bytes(""), bytes("--value-bytes 7")), (5, 7));
         assert_eq!(with_file("--zipf 2", file).popularity, Popularity::Zipf(2.0));
     }
 
