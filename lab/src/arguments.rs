@@ -2,6 +2,7 @@
 //! completions for shells and manual pages.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::num::ParseIntError;
@@ -9,12 +10,13 @@ use std::path::PathBuf;
 
 use clap::builder::Styles;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use clap::{Command, CommandFactory, FromArgMatches};
 use clap_complete::Shell;
 
 use crate::exit::{Exit, Failure, Result};
-use crate::number;
 use crate::output::Output;
+use crate::{number, workload};
 
 /// Options that `-h` leaves to `--help`, so that it fits a screen.
 const RARE: &str = "bench_rounds bench_seed big blocks csv entries exact folder host_name hz limit \
@@ -43,19 +45,42 @@ pub(crate) struct ManArgs {
 
 /// Reads the command line. If it is wrong, or asks for help, that is written here.
 pub(crate) fn parse<C: CommandFactory + FromArgMatches>() -> Result<C> {
+    parsed(std::env::args_os())
+}
+
+/// The same of these words. A workload file stands for the options that it has.
+pub(crate) fn parsed<C: CommandFactory + FromArgMatches>(
+    words: impl IntoIterator<Item = impl Into<OsString>>,
+) -> Result<C> {
     let mut command = grammar::<C>();
-    let parsed = command
-        .try_get_matches_from_mut(std::env::args_os())
-        .and_then(|matches| C::from_arg_matches(&matches));
-    parsed.map_err(|error| {
-        let error = in_plain_words(error, &mut command);
-        let written = error.print().and_then(|()| io::stdout().flush());
-        match (error.use_stderr(), written) {
-            (true, _) => Failure::Told(Exit::Usage),
-            (false, Ok(())) => Failure::Told(Exit::Ok),
-            (false, Err(error)) => Failure::io("cannot write to standard output", error),
-        }
-    })
+    let mut words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+    let mut matches =
+        command.try_get_matches_from_mut(&words).map_err(|e| told(e, &mut command))?;
+    let (place, own) = match matches.subcommand() {
+        Some((name, own)) => (words.iter().position(|word| word == name), own),
+        None => (Some(0), &matches),
+    };
+    if let (Some(place), Ok(Some(file))) = (place, own.try_get_one::<PathBuf>("workload_file")) {
+        let is_typed = |id: &str| own.value_source(id) == Some(ValueSource::CommandLine);
+        let options = workload::options_of(file, |id| match id {
+            "zipf" | "uniform" => is_typed("zipf") || is_typed("uniform"),
+            _ => is_typed(id),
+        })?;
+        words.splice(place + 1..=place, options);
+        matches = command.try_get_matches_from_mut(words).map_err(|e| told(e, &mut command))?;
+    }
+    C::from_arg_matches(&matches).map_err(|error| told(error, &mut command))
+}
+
+/// Writes what clap has to say.
+fn told(error: clap::Error, command: &mut Command) -> Failure {
+    let error = in_plain_words(error, command);
+    let written = error.print().and_then(|()| io::stdout().flush());
+    match (error.use_stderr(), written) {
+        (true, _) => Failure::told(Exit::Usage),
+        (false, Ok(())) => Failure::told(Exit::Ok),
+        (false, Err(error)) => Failure::io("cannot write to standard output", error),
+    }
 }
 
 /// The grammar, in which a negative number is a value, which its option can refuse with its
@@ -89,7 +114,7 @@ fn prepared(command: Command, words: &str) -> Command {
 }
 
 /// The same error; one about digits says so without the words of the standard library.
-fn in_plain_words(error: clap::Error, command: &mut Command) -> clap::Error {
+pub(crate) fn in_plain_words(error: clap::Error, command: &mut Command) -> clap::Error {
     let of = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,

@@ -15,6 +15,7 @@ use crate::distinct::no_figure;
 use crate::exit::{Exit, Result};
 use crate::json;
 use crate::machine::{Machine, geometry};
+use crate::number::{ABOVE_0, real_within};
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Scale};
 
@@ -28,7 +29,7 @@ pub(crate) struct CostsArgs {
     #[arg(long)]
     quick: bool,
     /// The critical section for the column "efficiency": how long its own work takes, in
-    /// nanoseconds
+    /// nanoseconds, as 100 or 100ns
     #[arg(long, value_name = "NS", default_value = "100", value_parser = section_ns)]
     section: f64,
     /// Pin each thread to a CPU of its own while it measures
@@ -38,10 +39,7 @@ pub(crate) struct CostsArgs {
 
 /// The length of a critical section, in nanoseconds.
 fn section_ns(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix("ns").unwrap_or(text);
-    let ns = number.parse().ok().filter(|ns| *ns > 0.0 && *ns <= 1e9);
-    let wrong = "give a number of nanoseconds, as 100 or 100ns: more than 0, at most 1000000000";
-    ns.ok_or_else(|| wrong.to_owned())
+    real_within(ABOVE_0, 1e9)(text.strip_suffix("ns").unwrap_or(text))
 }
 
 /// The table in JSON.
@@ -74,14 +72,9 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit> {
     costs.section_ns = args.section;
     output.progress.end();
     print(&costs, output)?;
-    let interrupted = output.interrupt.requested();
-    let document = json!({
-        "interrupted": interrupted,
-        "machine": &machine,
-        "costs": table_out(&costs),
-    });
-    output.json(SCHEMA, &document)?;
-    Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
+    let document = json!({ "machine": &machine, "costs": table_out(&costs) });
+    output.findings(SCHEMA, &document)?;
+    Ok(output.exit(Exit::Ok))
 }
 
 /// Measures every figure. After Ctrl-C the rest is missing, and says so.
@@ -146,15 +139,14 @@ fn remarks<'a>(costs: &'a Costs) -> Vec<String> {
 
 /// The cells of its line: name, here, in cycles, then, and the efficiency of a section.
 fn cells(costs: &Costs, row: &Cost, cycle_ns: Option<f64>) -> [String; 5] {
-    let here = row.ns.map_or_else(|| "–".to_owned(), |ns| units::nanoseconds(ns.median));
-    let cycles = match (&row.ns, cycle_ns) {
-        (Some(ns), Some(cycle)) if cycle > 0.0 => units::figures(ns.median / cycle),
-        _ => "–".to_owned(),
-    };
-    let then = row.published_ns.map_or_else(|| "–".to_owned(), units::nanoseconds);
-    let efficiency = row
-        .efficiency(costs.section_ns)
-        .map_or_else(|| "–".to_owned(), |share| format!("{} %", units::figures(100.0 * share)));
+    let known = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let ns = row.ns.map(|ns| ns.median);
+    let cycle_ns = cycle_ns.filter(|cycle| *cycle > 0.0);
+    let cycles = ns.zip(cycle_ns).map(|(ns, cycle)| units::figures(ns / cycle));
+    let percent = |share: f64| format!("{} %", units::figures(100.0 * share));
+    let efficiency = row.efficiency(costs.section_ns).map(percent);
+    let [here, then] = [ns, row.published_ns].map(|ns| known(ns.map(units::nanoseconds)));
+    let [cycles, efficiency] = [cycles, efficiency].map(known);
     [row.name.clone(), here, cycles, then, efficiency]
 }
 

@@ -38,65 +38,61 @@ impl From<Exit> for ExitCode {
 }
 
 /// What comes of a part of a command.
-pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 /// Why a command could not do what was asked.
 #[derive(Debug)]
-pub(crate) enum Failure {
-    /// What the exit code says is the case; the message says why.
-    Because(Exit, String),
-    /// A file could not be read or written.
-    Io {
-        /// What was being done, as in "cannot read keys.txt".
-        doing: String,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// No thread reads standard output any more. Not an error.
-    BrokenPipe,
-    /// Help was asked for, or the arguments are wrong, and that has been written.
-    Told(Exit),
+pub(crate) struct Failure {
+    /// The exit code that it means.
+    pub(crate) exit: Exit,
+    /// Nothing if the user knows: help was asked for, or what is wrong with the arguments has been
+    /// written, or no process reads standard output any more.
+    pub(crate) message: Option<String>,
 }
 
 impl Failure {
+    /// What the exit code says is the case; the words say why.
+    pub(crate) fn because(exit: Exit, why: impl fmt::Display) -> Failure {
+        Failure { exit, message: Some(why.to_string()) }
+    }
+
     /// An argument or an input is wrong; the words say which, where, and what would be right.
     pub(crate) fn usage(why: impl fmt::Display) -> Failure {
-        Failure::Because(Exit::Usage, why.to_string())
+        Failure::because(Exit::Usage, why)
     }
 
     /// One side of a comparison could not be measured; the words say why.
     pub(crate) fn undecided(why: impl fmt::Display) -> Failure {
-        Failure::Because(Exit::Undecided, why.to_string())
+        Failure::because(Exit::Undecided, why)
     }
 
     /// Ctrl-C came before there was anything to show.
     pub(crate) fn interrupted() -> Failure {
-        let why = "interrupted before there was anything to show";
-        Failure::Because(Exit::Interrupted, why.to_owned())
+        Failure::because(Exit::Interrupted, "interrupted before there was anything to show")
     }
 
-    /// Wraps an I/O error with what was being done; a closed pipe, which is then standard output,
-    /// becomes [`Failure::BrokenPipe`].
-    pub(crate) fn io(doing: impl Into<String>, error: io::Error) -> Failure {
+    /// The user has been told.
+    pub(crate) fn told(exit: Exit) -> Failure {
+        Failure { exit, message: None }
+    }
+
+    /// An I/O error with what was being done; a closed pipe, which is then standard output, is no
+    /// error.
+    pub(crate) fn io(doing: impl fmt::Display, error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure::BrokenPipe;
+            return Failure::told(Exit::Ok);
         }
-        Failure::Io { doing: doing.into(), error }
+        let exit = if is_of_the_disk(&error) { Exit::NotWritten } else { Exit::Usage };
+        Failure::because(exit, format_args!("{doing}: {error}"))
     }
 
     /// The same, for a file: if it is a pipe that is closed, results are lost.
     pub(crate) fn file(verb: &str, path: &Path, error: io::Error) -> Failure {
-        Failure::Io { doing: format!("cannot {verb} {}", path.display()), error }
-    }
-
-    /// The exit code that this failure means.
-    pub(crate) fn exit(&self) -> Exit {
-        match self {
-            Failure::Io { error, .. } if is_of_the_disk(error) => Exit::NotWritten,
-            Failure::Because(exit, _) | Failure::Told(exit) => *exit,
-            Failure::Io { .. } => Exit::Usage,
-            Failure::BrokenPipe => Exit::Ok,
+        let doing = format!("cannot {verb} {}", path.display());
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure::because(Exit::NotWritten, format_args!("{doing}: {error}"));
         }
+        Failure::io(doing, error)
     }
 }
 
@@ -105,11 +101,11 @@ pub(crate) fn text_of(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, error))
 }
 
-/// Whether the disk refuses, or the reader of a named pipe has gone, and not what the user named.
+/// Whether the disk refuses, and not what the user named.
 fn is_of_the_disk(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, FileTooLarge, QuotaExceeded, StorageFull};
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let failed = Some(rustix::io::Errno::IO.raw_os_error());
-    matches!(error.kind(), BrokenPipe | FileTooLarge | QuotaExceeded | StorageFull)
+    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
         || error.raw_os_error() == failed
 }
 
@@ -117,7 +113,7 @@ impl From<bench::Error> for Failure {
     fn from(error: bench::Error) -> Failure {
         match error {
             bench::Error::Usage(why) => Failure::usage(why),
-            bench::Error::Unsupported(why) => Failure::Because(Exit::Unsupported, why),
+            bench::Error::Unsupported(why) => Failure::because(Exit::Unsupported, why),
             bench::Error::Io { doing, error } => Failure::io(doing, error),
         }
     }
@@ -125,13 +121,6 @@ impl From<bench::Error> for Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Because(_, message) => f.write_str(message),
-            Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
-            Failure::BrokenPipe => f.write_str("the reader of standard output has gone"),
-            Failure::Told(_) => f.write_str("nothing was to be run"),
-        }
+        f.write_str(self.message.as_deref().unwrap_or_default())
     }
 }
-
-impl std::error::Error for Failure {}

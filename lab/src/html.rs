@@ -12,33 +12,16 @@ use crate::provenance::{ORIGIN, Provenance};
 const STYLE_OF_PLOTS: &str = include_str!("plot.css");
 const STYLE: &str = include_str!("page.css");
 
-/// A page that needs nothing else: no script, nothing loaded. `fill` writes its body; above it
-/// stands the command, below it where the results come from.
-pub(crate) fn page(provenance: &Provenance, fill: impl FnOnce(&mut Markup)) -> String {
-    let mut page = Markup::default();
-    page.literal("<!DOCTYPE html>");
-    page.element("html", &[("lang", &"en")], |html| {
-        html.element("head", &[], |head| {
-            head.void("meta", &[("charset", &"utf-8")]);
-            let width = "width=device-width, initial-scale=1";
-            head.void("meta", &[("name", &"viewport"), ("content", &width)]);
-            head.void("meta", &[("name", &"color-scheme"), ("content", &"light dark")]);
-            head.leaf("title", &[], "rcu");
-            head.element("style", &[], |style| {
-                style.literal(STYLE_OF_PLOTS);
-                style.literal(STYLE);
-            });
-        });
-        html.element("body", &[], |body| {
-            body.leaf("h1", &[], &provenance.command_line);
-            fill(body);
-            body.element("footer", &[], |foot| {
-                foot.leaf("h2", &[], ORIGIN);
-                definitions(foot, &provenance.rows());
-            });
-        });
-    });
-    page.into_string()
+const PAGE: &str = include_str!("page.html");
+
+/// A page that needs nothing else: no script, nothing loaded. Above its body stands the command,
+/// below it where the results come from.
+pub(crate) fn page(provenance: &Provenance, body: &Markup) -> String {
+    let (mut command, mut origin) = (Markup::default(), Markup::default());
+    command.text(&provenance.command_line);
+    definitions(&mut origin, &provenance.rows());
+    let parts = [STYLE_OF_PLOTS, STYLE, &command.text, &body.text, ORIGIN, &origin.text, ""];
+    PAGE.split("{}").zip(parts).flat_map(|(before, part)| [before, part]).collect()
 }
 
 /// A table whose first column has names, and whose others have numbers. It can be wider than the
@@ -88,24 +71,17 @@ pub(crate) fn picture(part: &Markup) -> Option<(&str, String)> {
 /// The style for programs that know no variables, too: before each declaration with one stands the
 /// same with the variable's first value, the light one.
 fn with_plain_colours(style: &str) -> String {
-    let value = |name: &str| {
-        let (_, rest) = style.split_once(&format!("{name}: "))?;
-        rest.split(';').next()
-    };
-    let plain = |declaration: &str| {
-        let (property, rest) = declaration.split_once("var(")?;
-        let property = property.rsplit(['{', ' ']).find(|word| word.ends_with(':'))?;
-        let (name, _) = rest.split_once(')')?;
-        Some(format!("{property} {}; ", value(name)?))
-    };
-    let mut text = String::new();
-    for declaration in style.split_inclusive(';') {
-        let at = declaration.rfind('{').map_or(0, |at| at + 1);
-        text.push_str(&declaration[..at]);
-        text.extend(plain(declaration));
-        text.push_str(&declaration[at..]);
+    let mut plain = style.to_owned();
+    let light = style.split("@media").next().unwrap_or_default();
+    let variables = light.split([';', '{']).filter_map(|part| part.trim().split_once(": "));
+    for (name, value) in variables.filter(|(name, _)| name.starts_with("--")) {
+        for property in ["fill", "stroke"] {
+            let with_variable = format!("{property}: var({name})");
+            let both = format!("{property}: {value}; {with_variable}");
+            plain = plain.replace(&with_variable, &both);
+        }
     }
-    text
+    plain
 }
 
 /// Terms, and what there is to say of each.
@@ -158,28 +134,21 @@ impl Markup {
         let _ = write!(Escaped(&mut self.text), "{text}");
     }
 
-    /// Markup of the program's own: a style sheet, a document type.
-    pub(crate) fn literal(&mut self, markup: &'static str) {
-        self.text.push_str(markup);
-    }
-
     /// A part that was made before.
     pub(crate) fn append(&mut self, part: &Markup) {
         self.text.push_str(&part.text);
     }
 
+    #[cfg(test)]
     pub(crate) fn into_string(self) -> String {
         self.text
     }
 
-    /// An element with nothing in it.
-    pub(crate) fn empty(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
-        self.element(name, attributes, |_| {});
-    }
-
     /// A line of a picture, from and to these coordinates: both x, then both y.
     pub(crate) fn line(&mut self, class: &str, [x1, x2, y1, y2]: [&dyn Display; 4]) {
-        self.empty("line", &[("class", &class), ("x1", x1), ("x2", x2), ("y1", y1), ("y2", y2)]);
+        let place =
+            [("class", &class as &dyn Display), ("x1", x1), ("x2", x2), ("y1", y1), ("y2", y2)];
+        self.element("line", &place, |_| {});
     }
 
     /// A rectangle of a picture, with what else there is to say of it.
@@ -189,12 +158,7 @@ impl Markup {
         [x, y, width, height]: [&dyn Display; 4],
     ) {
         let place: [Attribute<'_>; 4] = [("x", x), ("y", y), ("height", height), ("width", width)];
-        self.empty("rect", &[more, &place].concat());
-    }
-
-    /// A circle of a picture.
-    pub(crate) fn circle(&mut self, class: &str, x: impl Display, y: impl Display, radius: &str) {
-        self.empty("circle", &[("class", &class), ("cx", &x), ("cy", &y), ("r", &radius)]);
+        self.element("rect", &[more, &place].concat(), |_| {});
     }
 
     /// Words in a picture, which begin at these coordinates unless they have another anchor.
@@ -260,11 +224,11 @@ mod tests {
             "{picture}"
         );
         assert!(!picture.contains("not of"), "{picture}");
-        let rule = "line.grid {stroke: #dcdfe3;  stroke: var(--rule); }";
+        let rule = "line.grid { stroke: #dcdfe3; stroke: var(--rule); }";
         assert!(picture.contains(rule), "{picture}");
         let before: Vec<&str> = picture.split("var(--").collect();
         let has_plain =
-            |before: &&str| [";  fill: ", ";  stroke: "].iter().any(|end| before.ends_with(end));
+            |before: &&str| ["; fill: ", "; stroke: "].iter().any(|end| before.ends_with(end));
         assert!(before.len() > 10 && before[..before.len() - 1].iter().all(has_plain), "{picture}");
         assert!(super::picture(&Markup::default()).is_none());
         let mut nameless = Markup::default();

@@ -17,44 +17,10 @@ use serde::Serialize;
 
 use crate::exit::{Failure, Result};
 
-/// How many keys are read when nothing else is said.
-pub(crate) const KEYS_MAX_DEFAULT: u32 = 100_000;
 /// The longest line taken for a key. Longer ones mean that the file is not a list of keys.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Where the keys come from when nothing else is said.
-const TREE_DEFAULT: &str = "/usr";
-
-/// Where keys come from.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Source {
-    /// The path names under this directory.
-    Tree(PathBuf),
-    /// The lines of this file.
-    File(PathBuf),
-    /// The lines of standard input.
-    Stdin,
-}
-
-impl Source {
-    /// The source that `--keys` names; the default without it.
-    pub(crate) fn from_argument(path: Option<&Path>) -> Source {
-        match path {
-            None => Source::Tree(PathBuf::from(TREE_DEFAULT)),
-            Some(path) if path == Path::new("-") => Source::Stdin,
-            Some(path) => Source::File(path.to_owned()),
-        }
-    }
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Source::Tree(path) => write!(f, "path names under {}", path.display()),
-            Source::File(path) => write!(f, "lines of {}", path.display()),
-            Source::Stdin => f.write_str("lines of standard input"),
-        }
-    }
-}
+const TREE: &str = "/usr";
 
 /// The keys, each once, and what was noticed on the way.
 #[derive(Clone, Debug)]
@@ -90,23 +56,13 @@ impl Census {
     /// What the user should know about the keys, one sentence each; nothing when all is plain.
     pub(crate) fn notes(&self) -> Vec<String> {
         let all = [
-            (self.duplicates, "duplicate key, used once", "duplicate keys, each used once"),
-            (self.empty_lines, "empty line, skipped", "empty lines, skipped"),
-            (
-                self.not_utf8,
-                "key that is not UTF-8, used as bytes",
-                "keys that are not UTF-8, used as bytes",
-            ),
-            (
-                self.unreadable,
-                "directory that could not be read",
-                "directories that could not be read",
-            ),
+            (self.duplicates, "duplicate keys, each used once"),
+            (self.empty_lines, "empty lines, skipped"),
+            (self.not_utf8, "keys that are not UTF-8, used as bytes"),
+            (self.unreadable, "directories that could not be read"),
         ];
-        all.into_iter()
-            .filter(|(count, ..)| *count > 0)
-            .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
-            .collect()
+        let odd = all.into_iter().filter(|(count, _)| *count > 0);
+        odd.map(|(count, what)| format!("{what}: {count}")).collect()
     }
 }
 
@@ -119,12 +75,12 @@ struct Collector {
 }
 
 impl Collector {
-    fn new(source: &Source, limit: u32) -> Collector {
+    fn new(source: String, limit: u32) -> Collector {
         Collector {
             list: Vec::new(),
             seen: HashSet::new(),
             limit: limit as usize,
-            census: Census { source: source.to_string(), ..Census::default() },
+            census: Census { source, ..Census::default() },
         }
     }
 
@@ -162,12 +118,12 @@ impl Collector {
         true
     }
 
-    fn finish(mut self, source: &Source) -> Result<Keys> {
+    fn finish(mut self) -> Result<Keys> {
         if self.list.is_empty() {
             return Err(Failure::usage(format!(
-                "no keys: {source} gave none ({} empty lines); give a file with one key a line, \
-                 as in --keys FILE",
-                self.census.empty_lines
+                "no keys: {} gave none ({} empty lines); give a file with one key a line, as in \
+                 --keys FILE",
+                self.census.source, self.census.empty_lines
             )));
         }
         self.census.count = self.list.len() as u64;
@@ -175,18 +131,20 @@ impl Collector {
     }
 }
 
-/// Reads at most `limit` distinct keys from `source`.
-pub(crate) fn read(source: &Source, limit: u32) -> Result<Keys> {
-    let mut collector = Collector::new(source, limit);
-    match source {
-        Source::Tree(root) => walk(root, &mut collector)?,
-        Source::File(path) => {
+/// Reads at most `limit` distinct keys: the lines of a file, of standard input if that is `-`; the
+/// path names under [`TREE`] if none is named.
+pub(crate) fn read(file: Option<&Path>, limit: u32) -> Result<Keys> {
+    let Some(path) = file else { return below(Path::new(TREE), limit) };
+    let (name, input): (_, Box<dyn BufRead>) = match path == Path::new("-") {
+        true => ("standard input".to_owned(), Box::new(io::stdin().lock())),
+        false => {
             let file = File::open(path).map_err(|error| Failure::file("read", path, error))?;
-            lines(BufReader::new(file), &path.display().to_string(), &mut collector)?;
+            (path.display().to_string(), Box::new(BufReader::new(file)))
         }
-        Source::Stdin => lines(io::stdin().lock(), "standard input", &mut collector)?,
-    }
-    collector.finish(source)
+    };
+    let mut collector = Collector::new(format!("lines of {name}"), limit);
+    lines(input, &name, &mut collector)?;
+    collector.finish()
 }
 
 /// Takes every line as a key, without its line feed and the carriage return before that.
@@ -223,13 +181,14 @@ fn lines(mut reader: impl BufRead, name: &str, into: &mut Collector) -> Result<(
 
 /// Takes the path names under `root`, sorted within each directory, depth first. Links are keys
 /// like any other name, but are not followed, so the walk ends.
-fn walk(root: &Path, into: &mut Collector) -> Result<()> {
+fn below(root: &Path, limit: u32) -> Result<Keys> {
     let first = children(root).map_err(|error| {
         let hint = format!("cannot read {}; name a key file with --keys FILE", root.display());
         Failure::io(hint, error)
     })?;
-    into.take_all(&first);
-    Ok(())
+    let mut collector = Collector::new(format!("path names under {}", root.display()), limit);
+    collector.take_all(&first);
+    collector.finish()
 }
 
 /// The entries of a directory, sorted, each with whether it is a directory itself.
@@ -246,9 +205,9 @@ mod tests {
     use super::*;
 
     fn from_bytes(bytes: &[u8], limit: u32) -> Result<Keys> {
-        let mut collector = Collector::new(&Source::Stdin, limit);
+        let mut collector = Collector::new("test".to_owned(), limit);
         lines(bytes, "test", &mut collector)?;
-        collector.finish(&Source::Stdin)
+        collector.finish()
     }
 
     #[test]
@@ -290,7 +249,7 @@ mod tests {
         std::fs::write(inside("b/z"), "").unwrap();
         std::fs::write(inside("a"), "").unwrap();
         std::os::unix::fs::symlink(root.path(), inside("loop")).unwrap();
-        let keys = read(&Source::Tree(root.path().to_owned()), 100).unwrap();
+        let keys = below(root.path(), 100).unwrap();
         let found: Vec<_> = keys
             .list
             .iter()

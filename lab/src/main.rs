@@ -120,11 +120,8 @@ fn main() -> ExitCode {
     match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            // Who has closed the pipe knows.
-            if !matches!(failure, Failure::BrokenPipe | Failure::Told(_)) {
-                output::print_error(&failure);
-            }
-            failure.exit().into()
+            failure.message.iter().for_each(output::print_error);
+            failure.exit.into()
         }
     }
 }

@@ -34,16 +34,24 @@ pub(crate) fn no_whole(text: &str, kind: &IntErrorKind) -> String {
     }
 }
 
-/// A number, which may have a fraction; its limits are the caller's.
-pub(crate) fn real(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("{text:?} is not a number; write digits, as in 99.5"))
-}
+/// The least number above 0, as a limit.
+pub(crate) const ABOVE_0: f64 = f64::MIN_POSITIVE;
 
-/// The message of a deserializer, with the names of Rust's types replaced by what to write.
-pub(crate) fn without_type_names(message: &str) -> String {
-    message
-        .replace("expected f64", "expected a number, as in 99.5")
-        .replace("expected i64", "expected a whole number, as in 4")
+/// Takes numbers within these limits, which may have a fraction, as the values of a flag.
+pub(crate) fn real_within(
+    least: f64,
+    most: f64,
+) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let no_number = |_| format!("{text:?} is not a number; write digits, as in 99.5");
+        let number = text.parse().map_err(no_number)?;
+        if (least..=most).contains(&number) {
+            return Ok(number);
+        }
+        let least =
+            if least == ABOVE_0 { "more than 0".to_owned() } else { format!("at least {least}") };
+        Err(format!("{text} is out of range: {least}, at most {most}"))
+    }
 }
 
 #[cfg(test)]
@@ -53,7 +61,6 @@ mod tests {
     #[test]
     fn a_number_may_have_a_sign_and_a_fraction_and_no_type() {
         assert_eq!(whole("-3"), Ok(-3_i64));
-        assert_eq!(real("0.5"), Ok(0.5));
-        assert_eq!(without_type_names("x, expected f64"), "x, expected a number, as in 99.5");
+        assert_eq!(real_within(0.5, 1.0)("0.5"), Ok(0.5));
     }
 }

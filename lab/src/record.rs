@@ -81,7 +81,7 @@ fn markdown_row(cells: &[String]) -> String {
 
 /// The tables as comma-separated values (RFC 4180). Their first column is the heading above them,
 /// since tables of several shapes stand in one file; an empty line parts them.
-pub(crate) fn csv(blocks: &[Block]) -> String {
+pub(crate) fn csv(blocks: &[Block], _: &Provenance) -> String {
     let mut text = String::new();
     let mut heading = "";
     for block in blocks {
@@ -115,11 +115,7 @@ fn csv_row(first: &str, cells: &[String]) -> String {
 
 /// The record as a page.
 pub(crate) fn page(blocks: &[Block], provenance: &Provenance) -> String {
-    html::page(provenance, |body| write_html(body, blocks))
-}
-
-/// The record as parts of a page.
-fn write_html(body: &mut Markup, blocks: &[Block]) {
+    let mut body = Markup::default();
     for block in blocks {
         if let Block::Conclusion { is_alarm, paragraphs, .. } = block {
             let class = if *is_alarm { "verdict alarm" } else { "verdict" };
@@ -134,14 +130,15 @@ fn write_html(body: &mut Markup, blocks: &[Block]) {
             Block::Code(text) => body.leaf("pre", &[], text.trim()),
             Block::Heading(heading) => body.leaf("h2", &[], heading),
             Block::Paragraph(paragraph) => body.leaf("p", &[], paragraph),
-            Block::Entries(entries) => html::definitions(body, entries),
+            Block::Entries(entries) => html::definitions(&mut body, entries),
             Block::Table(table) => {
                 let (header, rows) = cells(table);
-                html::figures(body, &header, rows);
+                html::figures(&mut body, &header, rows);
             }
             Block::Picture(picture) => body.append(picture),
         }
     }
+    html::page(provenance, &body)
 }
 
 #[cfg(test)]
@@ -169,14 +166,16 @@ mod tests {
 
     #[test]
     fn csv_has_the_tables_with_their_headings_and_quotes() {
-        assert_eq!(csv(&blocks()), "table,,time\r\nRead,a|b,\"1,612 \"\"ns\"\"\"\r\n");
+        assert_eq!(
+            csv(&blocks(), &Provenance::of_this_run(false)),
+            "table,,time\r\nRead,a|b,\"1,612 \"\"ns\"\"\"\r\n"
+        );
     }
 
     #[test]
     fn a_page_has_all_of_it() {
-        let mut page = Markup::default();
-        write_html(&mut page, &blocks());
-        let page = page.into_string();
+        let page = page(&blocks(), &Provenance::of_this_run(false));
+        assert!(!page.contains("{}") && page.contains("<h2>Where this comes from</h2>"), "{page}");
         for part in ["<h2>Read</h2>", "<dt>CPU</dt><dd>a</dd>", "<td class=\"n\">1,612 "] {
             assert!(page.contains(part), "{part} in {page}");
         }

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &TortureArgs) -> Result<Exit> {
                  Usage: rcu torture [OPTIONS]\n\nFor more information, try 'rcu torture --help'.",
                 program.display()
             );
-            Failure::Because(Exit::Unsupported, why)
+            Failure::because(Exit::Unsupported, why)
         }
         _ => Failure::io(format!("cannot run {}", program.display()), error),
     })

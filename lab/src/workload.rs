@@ -1,24 +1,27 @@
-//! What the threads do: described by flags, by a TOML file, or by neither.
+//! What the threads do: options, each of which can also stand in a TOML file.
 //!
-//! A workload as typed ([`Description`]) and as resolved ([`Workload`]) are different types: the
-//! first says only what the user said, the other one has an answer to everything. Flags override
-//! the file, the file overrides the defaults. Every value carries its limits in its
-//! type, so that a flag and a line of a file are refused for the same reason in the same words.
+//! A file is read as if its lines had been typed as options, those that were typed left out: what
+//! one of them refuses is refused in both places, for the same reason.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use bench::units;
-use serde::{Deserialize, Serialize};
+use clap::builder::ArgPredicate::IsPresent;
+use clap::{CommandFactory, Parser};
+use serde::Serialize;
+use serde_json::Value;
+use toml::Spanned;
 
+use crate::arguments::in_plain_words;
 use crate::exit::{Failure, Result, text_of};
-use crate::keys::{KEYS_MAX_DEFAULT, Source};
-use crate::number;
+use crate::number::{self, ABOVE_0, real_within, within};
 
 /// The shape of the shared state.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
     /// A keyed table whose values are replaced one by one; with --churn, keys come and go
@@ -36,15 +39,6 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Reads, in per cent, where nothing is said of them. A counter is mostly added to.
-    const fn reads_percent(self) -> f64 {
-        match self {
-            Kind::Table | Kind::Config | Kind::Ids | Kind::Reference => 99.0,
-            Kind::Counter => 1.0,
-            Kind::Queue => 50.0,
-        }
-    }
-
     /// As it is typed.
     pub(crate) fn name(self) -> String {
         clap::ValueEnum::to_possible_value(&self).expect("none is hidden").get_name().to_owned()
@@ -56,173 +50,21 @@ impl Kind {
     }
 }
 
-/// A whole number between `MIN` and `MAX`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize)]
-#[serde(try_from = "i64")]
-pub(crate) struct Whole<const MIN: u32, const MAX: u32>(u32);
-
-impl<const MIN: u32, const MAX: u32> TryFrom<i64> for Whole<MIN, MAX> {
-    type Error = String;
-
-    fn try_from(value: i64) -> Result<Self, String> {
-        u32::try_from(value)
-            .ok()
-            .filter(|value| (MIN..=MAX).contains(value))
-            .map(Whole)
-            .ok_or_else(|| format!("{value} is out of range: at least {MIN}, at most {MAX}"))
-    }
-}
-
-impl<const MIN: u32, const MAX: u32> FromStr for Whole<MIN, MAX> {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Whole::try_from(number::whole::<i64>(text)?)
-    }
-}
-
 /// A number of threads, or all from one number to another.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize)]
-#[serde(try_from = "i64")]
-pub(crate) struct Threads {
-    from: Whole<1, 1024>,
-    to: Whole<1, 1024>,
-}
-
-impl TryFrom<i64> for Threads {
-    type Error = String;
-
-    fn try_from(value: i64) -> Result<Self, String> {
-        let to = Whole::try_from(value)?;
-        Ok(Threads { from: to, to })
+fn threads(text: &str) -> Result<[u32; 2], String> {
+    let (from, to) = text.split_once("..").unwrap_or((text, text));
+    let range: [i64; 2] = [number::whole(from)?, number::whole(to)?];
+    let fits = range.iter().all(|number| (1..=1024).contains(number));
+    if fits && (range[0] < range[1] || !text.contains("..")) {
+        return Ok(range.map(|number| number as u32));
     }
+    let limits = "at least 1, at most 1024; a range goes from fewer threads to more";
+    Err(format!("{text} is out of range: {limits}"))
 }
 
-impl FromStr for Threads {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (from, to) = text.split_once("..").unwrap_or((text, text));
-        let (from, to): (Whole<1, 1024>, _) = (from.parse()?, Whole::from_str(to)?);
-        if from.0 > to.0 || (from == to && text.contains("..")) {
-            return Err(format!("{text} is no range: it goes from fewer threads to more"));
-        }
-        Ok(Threads { from, to })
-    }
-}
-
-/// A number from 0 to `MAX`: per cent, or what has to be more than nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(try_from = "f64")]
-pub(crate) struct Real<const IS_PERCENT: bool, const MAX: u32>(f64);
-
-impl<const IS_PERCENT: bool, const MAX: u32> TryFrom<f64> for Real<IS_PERCENT, MAX> {
-    type Error = String;
-
-    fn try_from(value: f64) -> Result<Self, String> {
-        if (0.0..=f64::from(MAX)).contains(&value) && (IS_PERCENT || value > 0.0) {
-            return Ok(Real(value));
-        }
-        let (least, unit) =
-            if IS_PERCENT { ("at least", " (per cent)") } else { ("more than", "") };
-        Err(format!("{value} is out of range: {least} 0, at most {MAX}{unit}"))
-    }
-}
-
-impl<const IS_PERCENT: bool, const MAX: u32> FromStr for Real<IS_PERCENT, MAX> {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Real::try_from(number::real(text)?)
-    }
-}
-
-/// A share in per cent.
-type Percent = Real<true, 100>;
-
-/// The workload as typed, on the command line or in a TOML file: the names there are those of the
-/// flags.
-#[derive(clap::Args, Clone, Debug, Default, Deserialize)]
-#[command(next_help_heading = "Workload")]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Description {
-    /// What the user calls it, in a file
-    #[arg(skip)]
-    name: Option<String>,
-    /// Read the workload from a TOML file; the flags below override it
-    #[arg(long, value_name = "FILE")]
-    #[serde(skip)]
-    workload: Option<PathBuf>,
-    /// The shape of the shared state [default: table]
-    ///
-    /// For a counter and for references, every leaf of a decision tree is measured, too: one or two
-    /// seconds more, and less with --quick.
-    #[arg(long, value_enum)]
-    kind: Option<Kind>,
-    /// Threads, each reading and updating. N..M measures every design from N threads to M, instead
-    /// of the sweeps: read only, mixed, and, unless keys are given, with a large table [default:
-    /// the CPUs this process may use]
-    #[arg(long, value_name = "N")]
-    threads: Option<Threads>,
-    /// Reads among the operations, in per cent; the rest are updates [default: 99; for a counter,
-    /// whose sum is seldom read, 1]
-    #[arg(long, value_name = "PERCENT")]
-    reads: Option<Percent>,
-    /// Keys come and go: inserts and removals among the updates of a table, in per cent [default:
-    /// 0]
-    #[arg(long, value_name = "PERCENT")]
-    churn: Option<Percent>,
-    /// Each sum of the counter must be the value that it had at one moment; the object must be
-    /// freed when its last reference is dropped
-    #[arg(long)]
-    exact: bool,
-    /// What one CPU takes from a limited counter, or as a reference, is given back on another CPU
-    #[arg(long)]
-    migrates: bool,
-    /// References are held while their readers block
-    #[arg(long)]
-    blocks: bool,
-    /// The only question asked of the counter is whether it has reached zero
-    #[arg(long)]
-    zero: bool,
-    /// Several counters are read together, as of one moment
-    #[arg(long)]
-    together: bool,
-    /// A thread that counts stays on its CPU
-    #[arg(long)]
-    pinned: bool,
-    /// The references are to one long-lived object, and come from all CPUs
-    #[arg(long)]
-    big: bool,
-    /// The counter counts what is in use, and must never exceed N
-    #[arg(long, value_name = "N")]
-    limit: Option<Whole<1, 1_000_000_000>>,
-    /// Draw keys by Zipf's law with this exponent: few keys are popular [default: 0.99]
-    #[arg(long, value_name = "EXPONENT", conflicts_with = "uniform")]
-    zipf: Option<Real<false, 5>>,
-    /// Draw all keys equally often
-    #[arg(long)]
-    uniform: bool,
-    /// Bytes of each value [default: 64]
-    #[arg(long, value_name = "BYTES")]
-    value_bytes: Option<Whole<1, 1_048_576>>,
-    /// Words of the value that a reader reads inside its section [default: 8]
-    #[arg(long, value_name = "WORDS")]
-    work: Option<Whole<0, 1_000_000>>,
-    /// Read keys from FILE, one per line; `-` is standard input [default: path names under /usr]
-    #[arg(long, value_name = "FILE")]
-    keys: Option<PathBuf>,
-    /// Use at most N keys [default: 100000, or 20000 with --quick]
-    #[arg(long, value_name = "N")]
-    max_keys: Option<Whole<1, 10_000_000>>,
-    /// Time measured per design and round, in milliseconds, in slices of 1 ms [default: 40, or 20
-    /// with --quick]
-    #[arg(long, value_name = "MS")]
-    run_ms: Option<Whole<1, 600_000>>,
-    /// Maximum number of rounds, each with refilled designs, until it is clear which are equal
-    /// [default: 12]
-    #[arg(long, value_name = "N")]
-    rounds: Option<Whole<1, 1000>>,
+/// An exponent of Zipf's law.
+fn zipf(text: &str) -> Result<Popularity, String> {
+    real_within(ABOVE_0, 5.0)(text).map(Popularity::Zipf)
 }
 
 /// Which keys are used how often.
@@ -235,107 +77,145 @@ pub(crate) enum Popularity {
     Zipf(f64),
 }
 
-/// A workload with an answer to everything.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The workload. As typed it has the options; what follows from them is filled in by
+/// [`Workload::resolve`].
+#[derive(clap::Args, Clone, Debug, PartialEq, Serialize)]
+#[command(next_help_heading = "Workload")]
 pub(crate) struct Workload {
-    /// What the user calls it.
+    /// What the user calls it, in a file
+    #[arg(long, hide = true, default_value = "built-in")]
     pub(crate) name: String,
-    /// The shape of the shared state.
+    /// The shape of the shared state
+    ///
+    /// For a counter and for references, every leaf of a decision tree is measured, too: one or two
+    /// seconds more, and less with --quick.
+    #[arg(long, value_enum, default_value = "table")]
     pub(crate) kind: Kind,
-    /// How many threads run it.
+    /// Threads, each reading and updating. N..M measures every design from N threads to M, instead
+    /// of the sweeps: read only, mixed, and, unless keys are given, with a large table [default:
+    /// the CPUs this process may use]
+    #[arg(long = "threads", id = "threads", value_name = "N", value_parser = threads)]
+    #[serde(skip)]
+    pub(crate) range: Option<[u32; 2]>,
+    /// How many threads run it: of a range the most.
+    #[arg(skip)]
     pub(crate) threads: u32,
-    /// The fewest threads of the curves, if any are asked for; `threads` are the most.
-    #[serde(skip)]
-    pub(crate) threads_from: Option<u32>,
-    /// The share of reads.
+    /// Reads among the operations, in per cent; the rest are updates [default: 99; for a counter,
+    /// whose sum is seldom read, 1]
+    #[arg(long = "reads", id = "reads", value_name = "PERCENT", value_parser = percent())]
+    #[arg(default_value = "99", hide_default_value = true)]
+    #[arg(default_value_ifs = [("kind", "counter", "1"), ("kind", "queue", "50")])]
     pub(crate) reads_percent: f64,
-    /// The share of the updates that insert or remove a key.
+    /// Keys come and go: inserts and removals among the updates of a table, in per cent
+    #[arg(long = "churn", id = "churn", value_name = "PERCENT", value_parser = percent())]
+    #[arg(default_value = "0")]
     pub(crate) churn_percent: f64,
-    /// Whether a sum has to be exact.
+    /// Each sum of the counter must be the value that it had at one moment; the object must be
+    /// freed when its last reference is dropped
+    #[arg(long)]
     pub(crate) exact: bool,
-    /// Whether what one CPU takes is given back on another.
+    /// What one CPU takes from a limited counter, or as a reference, is given back on another CPU
+    #[arg(long)]
     pub(crate) migrates: bool,
-    /// Whether references are held while their readers block.
+    /// References are held while their readers block
+    #[arg(long)]
     pub(crate) blocks: bool,
-    /// Whether a counter is only asked whether it is zero.
+    /// The only question asked of the counter is whether it has reached zero
+    #[arg(long)]
     pub(crate) zero: bool,
-    /// Whether several counters are read as of one moment.
+    /// Several counters are read together, as of one moment
+    #[arg(long)]
     pub(crate) together: bool,
-    /// Whether threads that count stay on their CPUs.
+    /// A thread that counts stays on its CPU
+    #[arg(long)]
     pub(crate) pinned: bool,
-    /// Whether all references are to one object that lives long.
+    /// The references are to one long-lived object, and come from all CPUs
+    #[arg(long)]
     pub(crate) big: bool,
-    /// What a counter may count up to.
+    /// The counter counts what is in use, and must never exceed N
+    #[arg(long, value_name = "N", value_parser = within(1..=1_000_000_000))]
     pub(crate) limit: Option<u32>,
-    /// Which keys are used how often.
+    /// Draw keys by Zipf's law with this exponent: few keys are popular
+    #[arg(long = "zipf", id = "zipf", value_name = "EXPONENT", value_parser = zipf)]
+    #[arg(default_value = "0.99", conflicts_with = "uniform")]
     pub(crate) popularity: Popularity,
-    /// The size of a value.
+    /// Draw all keys equally often
+    #[arg(long)]
+    #[serde(skip)]
+    pub(crate) uniform: bool,
+    /// Bytes of each value
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = within(1..=1_048_576))]
     pub(crate) value_bytes: u32,
-    /// Words read inside a section.
+    /// Words of the value that a reader reads inside its section
+    #[arg(long, value_name = "WORDS", default_value = "8", value_parser = within(0..=1_000_000))]
     pub(crate) work: u32,
-    /// Where the keys come from.
+    /// Read keys from FILE, one per line; `-` is standard input [default: path names under /usr]
+    #[arg(long, value_name = "FILE")]
     #[serde(skip)]
-    pub(crate) keys: Source,
+    pub(crate) keys: Option<PathBuf>,
+    /// Use at most N keys [default: 100000, or 20000 with --quick]
+    #[arg(long, value_name = "N", value_parser = within(1..=10_000_000))]
+    #[serde(skip)]
+    pub(crate) max_keys: Option<u32>,
     /// How many keys at most.
+    #[arg(skip)]
     pub(crate) keys_max: u32,
-    /// Whether a table that fits the caches is measured, too: nothing was said of keys.
-    #[serde(skip)]
-    pub(crate) has_small_table: bool,
-    /// What is measured of a design in a round.
+    /// Time measured per design and round, in milliseconds, in slices of 1 ms [default: 40, or 20
+    /// with --quick]
+    #[arg(long, value_name = "MS", value_parser = within(1..=600_000))]
+    #[arg(default_value = "40", hide_default_value = true)]
+    #[arg(default_value_if("quick", IsPresent, "20"))]
     pub(crate) run_ms: u32,
-    /// Rounds at most.
+    /// Maximum number of rounds, each with refilled designs, until it is clear which are equal
+    #[arg(long, value_name = "N", default_value = "12", value_parser = within(1..=1000))]
     pub(crate) rounds: u32,
 }
 
+/// A share in per cent.
+fn percent() -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync {
+    real_within(0.0, 100.0)
+}
+
+/// The options of a workload alone.
+#[derive(clap::Parser)]
+#[command(no_binary_name = true)]
+struct Options {
+    #[command(flatten)]
+    workload: Workload,
+}
+
 impl Workload {
-    /// Resolves what was typed: flags before the file before the defaults, for so many CPUs that
-    /// this process may use; `quick` where all has to be over soon.
-    pub(crate) fn resolve(flags: &Description, cpus: usize, quick: bool) -> Result<Workload> {
-        let file = match &flags.workload {
-            None => Description::default(),
-            Some(path) => Description::read(path)?,
-        };
-        let keys_of_file = file.keys.as_deref().map(|keys| beside(keys, flags.workload.as_deref()));
-        let by_speed = |full: u32, short: u32| if quick { short } else { full };
-        let kind = flags.kind.or(file.kind).unwrap_or(Kind::Table);
-        let threads = flags.threads.or(file.threads);
-        let workload = Workload {
-            kind,
-            threads: threads.map_or((cpus as u32).max(1), |threads| threads.to.0),
-            threads_from: threads.filter(|n| n.from != n.to).map(|threads| threads.from.0),
-            reads_percent: flags.reads.or(file.reads).map_or(kind.reads_percent(), |share| share.0),
-            churn_percent: flags.churn.or(file.churn).map_or(0.0, |share| share.0),
-            exact: flags.exact || file.exact,
-            migrates: flags.migrates || file.migrates,
-            blocks: flags.blocks || file.blocks,
-            zero: flags.zero || file.zero,
-            together: flags.together || file.together,
-            pinned: flags.pinned || file.pinned,
-            big: flags.big || file.big,
-            limit: flags.limit.or(file.limit).map(|limit| limit.0),
-            popularity: flags.popularity().or(file.popularity()).unwrap_or(Popularity::Zipf(0.99)),
-            value_bytes: flags.value_bytes.or(file.value_bytes).map_or(64, |n| n.0),
-            work: flags.work.or(file.work).map_or(8, |n| n.0),
-            keys: Source::from_argument(flags.keys.as_deref().or(keys_of_file.as_deref())),
-            keys_max: flags
-                .max_keys
-                .or(file.max_keys)
-                .map_or(by_speed(KEYS_MAX_DEFAULT, 20_000), |n| n.0),
-            run_ms: flags.run_ms.or(file.run_ms).map_or(by_speed(40, 20), |ms| ms.0),
-            rounds: flags.rounds.or(file.rounds).map_or(12, |n| n.0),
-            has_small_table: kind == Kind::Table
-                && flags.keys.as_ref().or(file.keys.as_ref()).is_none()
-                && flags.max_keys.or(file.max_keys).is_none(),
-            name: file.name.unwrap_or_else(|| "built-in".to_owned()),
-        };
-        workload.check().map_err(Failure::usage)?;
-        Ok(workload)
+    /// Fills in what follows from the options, for so many CPUs that this process may use; `quick`
+    /// where all has to be over soon.
+    pub(crate) fn resolve(mut self, cpus: usize, quick: bool) -> Result<Workload> {
+        self.threads = self.range.map_or((cpus as u32).max(1), |[_, most]| most);
+        self.keys_max = self.max_keys.unwrap_or(if quick { 20_000 } else { 100_000 });
+        if self.uniform {
+            self.popularity = Popularity::Uniform;
+        }
+        self.check().map_err(Failure::usage)?;
+        Ok(self)
+    }
+
+    /// The fewest threads of the curves, if any are asked for; `threads` are the most.
+    pub(crate) fn threads_from(&self) -> Option<u32> {
+        self.range.and_then(|[from, to]| (from < to).then_some(from))
+    }
+
+    /// Whether a table that fits the caches is measured, too: nothing was said of keys.
+    pub(crate) fn has_small_table(&self) -> bool {
+        self.kind == Kind::Table && self.keys.is_none() && self.max_keys.is_none()
     }
 
     /// The one of those who say nothing, on two CPUs.
     #[cfg(test)]
     pub(crate) fn built_in() -> Workload {
-        Workload::resolve(&Description::default(), 2, false).expect("the defaults go together")
+        Workload::typed("").resolve(2, false).expect("the defaults go together")
+    }
+
+    #[cfg(test)]
+    fn typed(line: &str) -> Workload {
+        Options::parse_from(line.split_whitespace()).workload
     }
 
     /// What says something that its kind has no use for would be measured as if it were not said.
@@ -357,7 +237,7 @@ impl Workload {
             let kinds: Vec<String> = kinds.iter().map(|kind| kind.name()).collect();
             return Err(format!("{what} is for --kind {} only", kinds.join(" and ")));
         }
-        if self.kind == Kind::Queue && self.reads_percent != Kind::Queue.reads_percent() {
+        if self.kind == Kind::Queue && self.reads_percent != 50.0 {
             return Err("a queue has as many values put in as taken out: leave --reads out, or \
                         give 50"
                 .to_owned());
@@ -413,46 +293,47 @@ impl Workload {
     }
 }
 
-impl Description {
-    fn read(path: &Path) -> Result<Description> {
-        Description::parse(&text_of(path)?)
-            .map_err(|message| Failure::usage(format!("{}{message}", path.display())))
-    }
-
-    /// The error begins with the place, as in `, line 3: ...`.
-    fn parse(text: &str) -> Result<Description, String> {
-        let description: Description = toml::from_str(text).map_err(|error| {
-            let message = number::without_type_names(error.message().trim_end());
-            match error.span() {
-                None => format!(": {message}"),
-                Some(span) => {
-                    let before = &text[..span.start.min(text.len())];
-                    let number = before.matches('\n').count() + 1;
-                    let line = text.lines().nth(number - 1).unwrap_or_default().trim();
-                    format!(", line {number}: {message}\n  {number} | {line}")
-                }
+/// What a workload file says, as options; `is_typed` are those that the command line has, which
+/// come before the file's.
+pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result<Vec<OsString>> {
+    let text = text_of(path)?;
+    let wrong = |place: Option<usize>, why: &str| {
+        let path = path.display();
+        let Some(place) = place else { return Failure::usage(format!("{path}: {why}")) };
+        let number = text[..place.min(text.len())].matches('\n').count() + 1;
+        let line = text.lines().nth(number - 1).unwrap_or_default().trim();
+        Failure::usage(format!("{path}, line {number}: {why}\n  {number} | {line}"))
+    };
+    let lines: BTreeMap<Spanned<String>, Value> = toml::from_str(&text)
+        .map_err(|error| wrong(error.span().map(|span| span.start), error.message().trim_end()))?;
+    let mut options = Vec::new();
+    for (name, value) in lines {
+        let id = name.as_ref().replace('-', "_");
+        let mut option = OsString::from(format!("--{}", id.replace('_', "-")));
+        match &value {
+            Value::Bool(_) => {}
+            // A key file that is named in a workload file is looked for beside that file.
+            Value::String(keys) if id == "keys" && keys != "-" => {
+                option.push("=");
+                option.push(path.with_file_name(keys));
             }
-        })?;
-        if description.uniform && description.zipf.is_some() {
-            return Err(": `zipf` and `uniform = true` exclude each other".to_owned());
+            Value::String(text) => option.push(format!("={text}")),
+            other => option.push(format!("={other}")),
         }
-        Ok(description)
-    }
-
-    fn popularity(&self) -> Option<Popularity> {
-        match (self.uniform, self.zipf) {
-            (true, _) => Some(Popularity::Uniform),
-            (false, zipf) => zipf.map(|exponent| Popularity::Zipf(exponent.0)),
+        refused([&option]).map_or(Ok(()), |why| Err(wrong(Some(name.span().start), &why)))?;
+        if value != false && !is_typed(&id) {
+            options.push(option);
         }
     }
+    refused(&options).map_or(Ok(options), |why| Err(wrong(None, &why)))
 }
 
-/// A key file named in a workload file is looked for beside that file.
-fn beside(keys: &Path, workload: Option<&Path>) -> PathBuf {
-    match workload.and_then(Path::parent) {
-        Some(directory) if keys != Path::new("-") => directory.join(keys),
-        _ => keys.to_owned(),
-    }
+/// Why these options are refused, if they are.
+fn refused<'a>(options: impl IntoIterator<Item = &'a OsString>) -> Option<String> {
+    let error = Options::try_parse_from(options).err()?;
+    let error = in_plain_words(error, &mut Options::command()).to_string();
+    let why = error.split("\n\n").next().unwrap_or_default();
+    Some(why.trim_start_matches("error: ").to_owned())
 }
 
 impl Display for Popularity {
@@ -484,37 +365,45 @@ impl Display for Workload {
 mod tests {
     use super::*;
 
+    /// The workload of these words, with this text as its file.
+    fn with_file(words: &str, text: &str) -> Workload {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("w.toml");
+        std::fs::write(&path, text).unwrap();
+        let typed = format!("rcu --workload {} {words}", path.display());
+        let cli = crate::arguments::parsed::<crate::Cli>(typed.split_whitespace()).unwrap();
+        let workload = cli.advise.workload.resolve(2, false).unwrap();
+        if let Some(keys) = &workload.keys {
+            assert_eq!(keys.parent(), Some(directory.path()), "beside the file");
+        }
+        workload
+    }
+
     #[test]
     fn defaults_answer_everything_and_quick_is_shorter() {
-        let full = Workload::resolve(&Description::default(), 2, false).unwrap();
+        let full = Workload::built_in();
         assert_eq!((full.threads, full.reads_percent), (2, 99.0));
         assert_eq!(full.popularity, Popularity::Zipf(0.99));
-        let quick = Workload::resolve(&Description::default(), 2, true).unwrap();
-        assert!(quick.run_ms * quick.rounds < full.run_ms * full.rounds);
+        let quick = crate::arguments::parsed::<crate::Cli>(["rcu", "advise", "--quick"]).unwrap();
+        let Some(crate::Command::Advise(quick)) = quick.command else { panic!("a subcommand") };
+        assert_eq!((full.run_ms, quick.workload.run_ms), (40, 20));
     }
 
     #[test]
     fn flags_override_the_file() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("w.toml");
-        std::fs::write(&path, "reads = 50\nuniform = true\nkeys = \"k.txt\"\n").unwrap();
-        let flags =
-            Description { workload: Some(path), reads: Some(Real(90.0)), ..Description::default() };
-        let workload = Workload::resolve(&flags, 2, false).unwrap();
-        assert_eq!(workload.reads_percent, 90.0);
+        let file = "reads = 50\nuniform = true\nkeys = \"k.txt\"\nname = \"w\"\nexact = false\n";
+        let workload = with_file("--reads 90", file);
+        assert_eq!((&*workload.name, workload.reads_percent), ("w", 90.0));
         assert_eq!(workload.popularity, Popularity::Uniform);
-        assert_eq!(workload.keys, Source::File(directory.path().join("k.txt")));
+        assert!(workload.keys.is_some() && !workload.exact);
+        let bytes = |words: &str| with_file(words, "value-bytes = 5").value_bytes;
+        assert_eq!((bytes(""), bytes("--value-bytes 7")), (5, 7));
+        assert_eq!(with_file("--zipf 2", file).popularity, Popularity::Zipf(2.0));
     }
 
     #[test]
     fn what_is_said_of_a_kind_chooses_what_is_measured() {
-        let resolve = |text: &str| {
-            let directory = tempfile::tempdir().unwrap();
-            let path = directory.path().join("w.toml");
-            std::fs::write(&path, text).unwrap();
-            let flags = Description { workload: Some(path), ..Description::default() };
-            Workload::resolve(&flags, 2, false).unwrap()
-        };
+        let resolve = |text: &str| with_file("", text);
         let counter = resolve("kind = \"counter\"\nexact = true");
         assert_eq!(counter.measured(), bench::advise::Workload::ExactCounter);
         assert_eq!(counter.reads_percent, 1.0);

@@ -50,7 +50,7 @@ impl Run<'_> {
     /// where `--quick` has no time left, with the points that are whole. Without it all points are
     /// run, however long they take.
     pub(super) fn curves(&self, report: &mut Report, track: &mut Track<'_>) {
-        let Some(from) = self.workload.threads_from else { return };
+        let Some(from) = self.workload.threads_from() else { return };
         track.deadline = track.deadline.filter(|_| self.args.quick);
         for (load, workload, keys) in loads(&self.workload, &self.tables()) {
             let plan = self.plan(&keys, &workload);
@@ -68,7 +68,7 @@ impl Run<'_> {
     pub(super) fn curve_points(&self) -> u32 {
         let loads = loads(&self.workload, &self.tables()).len();
         let points = |from| counts(from, self.workload.threads).len() * loads;
-        self.workload.threads_from.map_or(0, points) as u32
+        self.workload.threads_from().map_or(0, points) as u32
     }
 }
 

@@ -14,12 +14,13 @@ use bench::units;
 use clap::Parser;
 use serde::Serialize;
 
+use super::AdviseArgs;
 use super::decide::{ZONE, advantage};
 use super::race::Track;
 use super::rank::{By, Ranking};
 use super::report::Report;
 use super::run::{Keys, Run};
-use crate::workload::{Description, Workload};
+use crate::workload::Workload;
 
 /// Why a leaf is undecided.
 const SLICES: &str = "too few slices count to tell which is faster";
@@ -96,15 +97,16 @@ impl Figure {
 #[command(no_binary_name = true)]
 struct Typed {
     #[command(flatten)]
-    workload: Description,
+    args: AdviseArgs,
 }
 
 /// A workload by these options, with so many threads and such a share of reads; and the command
 /// that runs it.
 pub(super) fn workload(options: &str, threads: u32, reads: f64, quick: bool) -> (Workload, String) {
     let typed = format!("{options} --threads {threads} --reads {reads}");
-    let of = Typed::try_parse_from(typed.split(' ')).expect("the table's options exist");
-    let workload = Workload::resolve(&of.workload, 1, quick);
+    let words = typed.split(' ').chain(quick.then_some("--quick"));
+    let of = Typed::try_parse_from(words).expect("the table's options exist");
+    let workload = of.args.workload.resolve(1, quick);
     (workload.expect("the table's options go together"), format!("rcu {typed}"))
 }
 

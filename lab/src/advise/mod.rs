@@ -21,6 +21,7 @@ mod tree;
 mod verdict;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Instant;
 
@@ -32,7 +33,7 @@ use crate::keys::{self, Keys};
 use crate::machine::Machine;
 use crate::number::within;
 use crate::output::Output;
-use crate::workload::{Description, Workload};
+use crate::workload::Workload;
 use report::Report;
 use run::Run;
 pub(crate) use simplicity::help as simplest;
@@ -56,8 +57,11 @@ pub(crate) struct AdviseArgs {
     /// Measure for this many minutes, or until it is clear which designs are equal
     #[arg(long, value_name = "N", value_parser = within(1..=1440))]
     minutes: Option<u32>,
+    /// Read the workload from a TOML file; the flags below override it
+    #[arg(long = "workload", value_name = "FILE", help_heading = "Workload")]
+    workload_file: Option<PathBuf>,
     #[command(flatten)]
-    workload: Description,
+    pub(crate) workload: Workload,
 }
 
 /// What can be left out.
@@ -73,14 +77,14 @@ enum Part {
 pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit> {
     let start = Instant::now();
     let machine = Machine::detect();
-    let workload = Workload::resolve(&args.workload, machine.cpus.len(), args.quick)?;
+    let workload = args.workload.clone().resolve(machine.cpus.len(), args.quick)?;
     machine.print(output)?;
-    let keys = keys::read(&workload.keys, workload.keys_max)?;
+    let keys = keys::read(workload.keys.as_deref(), workload.keys_max)?;
     check_memory(&machine, &workload, &keys)?;
     let run = Run { start, args, machine: &machine, workload, keys };
     let report = run.measure(output)?;
     report.print(output)?;
-    output.json(report::SCHEMA, &report)?;
+    output.findings(report::SCHEMA, &report)?;
     Ok(verdict_of(&report))
 }
 

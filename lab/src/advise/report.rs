@@ -373,10 +373,7 @@ fn settings(sweep: &Sweep) -> Vec<String> {
 fn sweep_table(sweep: &Sweep) -> comfy_table::Table {
     const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let settings = settings(sweep);
-    let header: Vec<&str> = std::iter::once(sweep.over.title())
-        .chain(settings.iter().map(String::as_str))
-        .chain([""])
-        .collect();
+    let header = [&[sweep.over.title().to_owned()], &settings[..], &[String::new()]].concat();
     let places = sweep.points.iter().flat_map(|point| &point.places);
     let most = places.map(|place| place.throughput.median).fold(0.0, f64::max);
     let step = |place: &Place| {
@@ -438,7 +435,6 @@ impl Serialize for Report {
         json!({
             "rcu": env!("CARGO_PKG_VERSION"),
             "seed": self.seed,
-            "interrupted": self.interrupted,
             "cut_short": self.cut_short,
             "run": json::run(&self.run),
             "too_noisy": self.too_noisy(),

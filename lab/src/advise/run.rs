@@ -103,7 +103,7 @@ impl Run<'_> {
         if self.args.skip.contains(&Part::Sweep) || report.too_noisy().is_some() {
             return;
         }
-        if self.workload.threads_from.is_some() {
+        if self.workload.threads_from().is_some() {
             drop(contenders);
             return self.curves(report, &mut track);
         }
@@ -126,7 +126,7 @@ impl Run<'_> {
     pub(super) fn tables(&self) -> Vec<Keys> {
         let all = &self.keys.list;
         let mut tables = vec![Arc::clone(all)];
-        if self.workload.has_small_table && all.len() > 4 * KEYS_SMALL {
+        if self.workload.has_small_table() && all.len() > 4 * KEYS_SMALL {
             // From all over the directories.
             let few = all.iter().step_by(all.len() / KEYS_SMALL).take(KEYS_SMALL);
             tables.insert(0, few.cloned().collect());

@@ -331,13 +331,12 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     output.progress.begin(suite.duration);
     let (cases, verdicts) = suite.run(output, &options)?;
     output.progress.end();
-    let interrupted = output.interrupt.requested();
     let run = rounds::verdict(&cases).filter(|_| !matches!(args.what, What::Readme(_)));
     if let Some(run) = run {
         output.paragraph(run.to_string())?;
     }
     if let What::Readme(readme) = &args.what {
-        print_readme(readme, &cases, interrupted, output)?;
+        print_readme(readme, &cases, output)?;
     } else if let What::Pictures(PicturesArgs { into, of }) = &args.what {
         let quick = if options.quick { ", --quick" } else { "" };
         let conditions = format!("load {load}{quick}");
@@ -357,23 +356,18 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
         }
         report::print_verdicts(&verdicts, output)?;
     }
-    let document = report::document(name, base, &options, &cases, &verdicts, interrupted);
-    output.json(report::SCHEMA, &document)?;
-    Ok(exit(interrupted, if is_gate { &verdicts } else { &[] }))
+    let document = report::document(name, base, &options, &cases, &verdicts);
+    output.findings(report::SCHEMA, &document)?;
+    Ok(output.exit(exit(if is_gate { &verdicts } else { &[] })))
 }
 
 /// Prints the tables of README, and writes them into it if they are complete.
-fn print_readme(
-    args: &ReadmeArgs,
-    cases: &[Case],
-    interrupted: bool,
-    output: &mut Output,
-) -> Result<()> {
+fn print_readme(args: &ReadmeArgs, cases: &[Case], output: &mut Output) -> Result<()> {
     let machine = Machine::detect();
     let block = readme::block(cases, &machine);
     output.line(&block)?;
     match &args.into {
-        Some(path) if interrupted => {
+        Some(path) if output.interrupt.requested() => {
             output.note(format_args!("{} stays as it was", path.display()));
             Ok(())
         }
@@ -388,11 +382,9 @@ pub(crate) fn per_cpu_path() -> String {
 }
 
 /// How a gate ends that these verdicts pass through.
-fn exit(interrupted: bool, verdicts: &[Verdict]) -> Exit {
+fn exit(verdicts: &[Verdict]) -> Exit {
     let has = |held| verdicts.iter().any(|verdict| verdict.held == held);
-    if interrupted {
-        Exit::Interrupted
-    } else if has(Held::Missed) {
+    if has(Held::Missed) {
         Exit::Violation
     } else if has(Held::TooClose) || has(Held::NoFigure) {
         Exit::Noisy

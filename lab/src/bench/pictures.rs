@@ -58,14 +58,13 @@ pub(super) fn draw(
 ) -> Vec<Drawn> {
     let date = from.date.split('T').next().unwrap_or_default();
     let run = format!("{}, {}, {date}, {conditions}", from.cpu, from.host_class);
-    let line = |row: &Interval| {
-        let spread = half_spread(row.value, row.low, row.high);
-        format!("{:<28} {:>10} ± {spread}\n", row.name, row.text)
+    let line = |(row, figure): (&Interval, &Figure)| {
+        format!("{:<28} {:>10} ± {}\n", row.name, row.text, half_spread(&figure.spread))
     };
     let one = |of: &&'static Picture| {
         let (all, missing) = figures(of, cases);
         let rows: Vec<_> = all.iter().map(Figure::row).collect();
-        let figures = rows.iter().map(line).collect();
+        let figures = rows.iter().zip(&all).map(line).collect();
         Drawn { of, picture: plot(of, &all, &rows, &run), figures, missing }
     };
     pictures.iter().map(one).collect()

@@ -46,8 +46,7 @@ fn cell(cases: &[Case], row: &Row, column: &Column) -> String {
         let case = cases.iter().find(|case| case.id == column.case)?;
         let metric = case.metrics.iter().position(|metric| metric.name == column.metric)?;
         let spread = case.rival(row.rival(column)?)?.spread(metric)?;
-        let percent = half_spread(spread.median, spread.low, spread.high);
-        Some(format!("{} ± {percent}", units::figures(spread.median)))
+        Some(format!("{} ± {}", units::figures(spread.median), half_spread(&spread)))
     };
     figure().unwrap_or_else(|| NONE.to_owned())
 }

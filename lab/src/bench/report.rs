@@ -21,19 +21,10 @@ use crate::plot::{self, Axis, Interval, Scale};
 /// Prints the table of one case, ratios to `base` last, and below it how much its ties are worth.
 pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<()> {
     output.heading(format_args!("{} ({})", case.title, how_often(case)))?;
-    let compared = &case.metrics[..case.compared];
-    let ratios: Vec<_> = compared.iter().map(|each| format!("{} / {base}", each.name)).collect();
-    let mut header = vec![""];
-    for metric in case.metrics {
-        header.push(metric.name);
-        if !is_stacked(case) {
-            header.push("±");
-        }
-    }
-    header.extend(ratios.iter().map(String::as_str));
-    if compared.len() == 1 {
-        header.push("95 % interval");
-    }
+    let metrics = case.metrics.iter().map(|metric| metric.name.to_owned());
+    let compared = case.metrics[..case.compared].iter();
+    let ratios = compared.map(|metric| format!("{} / {base} (95 % interval)", metric.name));
+    let header: Vec<_> = [String::new()].into_iter().chain(metrics).chain(ratios).collect();
     let rows = case.rivals.iter().map(|rival| row(case, rival, base));
     output.table(output::table(&header, 1.., rows))?;
     for number in 0..case.metrics.len() {
@@ -96,35 +87,18 @@ fn how_often(case: &Case) -> String {
 }
 
 fn row(case: &Case, rival: &Series, base: &str) -> Vec<String> {
-    let mut row = vec![rival.name.to_owned()];
-    for (number, metric) in case.metrics.iter().enumerate() {
-        let (number, spread) = match rival.spread(number) {
-            Some(Spread { median, low, high }) => {
-                (number_of(metric, median), half_spread(median, low, high))
-            }
-            None => ("–".to_owned(), "–".to_owned()),
-        };
-        if is_stacked(case) {
-            row.push(format!("{number}\n± {spread}"));
-        } else {
-            row.extend([number, spread]);
-        }
-    }
-    for number in 0..case.compared {
-        let is_base = rival.name == base;
-        let ratio = case.ratio(rival.name, base, number);
-        let [ratio, interval] = match &ratio {
-            Some(_) if is_base => ["1".to_owned(), "the base".to_owned()],
-            Some(ratio) => [units::ratio(ratio.median), interval(ratio)],
-            None => [String::new(), String::new()],
-        };
-        if case.compared == 1 {
-            row.extend([ratio, interval]);
-        } else {
-            row.push(format!("{ratio}\n{interval}"));
-        }
-    }
-    row
+    let figure = |(number, metric): (usize, &Metric)| match rival.spread(number) {
+        Some(spread) => format!("{} ± {}", number_of(metric, spread.median), half_spread(&spread)),
+        None => "–".to_owned(),
+    };
+    let ratio = |number| match case.ratio(rival.name, base, number) {
+        Some(_) if rival.name == base => "1".to_owned(),
+        Some(ratio) => format!("{} ({})", units::ratio(ratio.median), interval(&ratio)),
+        None => String::new(),
+    };
+    let figures = case.metrics.iter().enumerate().map(figure);
+    let cells = figures.chain((0..case.compared).map(ratio));
+    [rival.name.to_owned()].into_iter().chain(cells).collect()
 }
 
 /// For each metric that is compared, a sentence about those that cannot be told from the base: how
@@ -155,15 +129,10 @@ fn at_most(difference: f64) -> String {
     }
 }
 
-/// Whether spreads stand below the figures rather than beside them: more columns would not fit.
-fn is_stacked(case: &Case) -> bool {
-    case.metrics.len() > 3 || case.compared > 1
-}
-
 /// Half of what lies between the quartiles, as a share of the median.
-pub(super) fn half_spread(median: f64, low: f64, high: f64) -> String {
+pub(super) fn half_spread(&Spread { median, low, high }: &Spread) -> String {
     if median == 0.0 {
-        return String::new();
+        return "–".to_owned();
     }
     let percent = 50.0 * (high - low) / median;
     if percent < 999.5 { format!("{percent:.0} %") } else { "> 999 %".to_owned() }
@@ -253,7 +222,6 @@ pub(super) fn document(
     options: &Options,
     cases: &[Case],
     verdicts: &[Verdict],
-    interrupted: bool,
 ) -> impl Serialize {
     json!({
         "bench": bench,
@@ -261,7 +229,6 @@ pub(super) fn document(
         "quick": options.quick,
         "base": base,
         "per_cpu_path": per_cpu_path(),
-        "interrupted": interrupted,
         "machine": Machine::detect(),
         "run": rounds::verdict(cases).as_ref().map(json::run),
         "cases": cases.iter().map(|case| case_out(case, base)).collect::<Vec<_>>(),
@@ -338,9 +305,10 @@ mod tests {
 
     #[test]
     fn a_spread_without_end_stays_short() {
-        assert_eq!(half_spread(10.0, 9.0, 11.0), "10 %");
-        assert_eq!(half_spread(5.0, 5.0, 10_000.0), "> 999 %");
-        assert_eq!(half_spread(0.0, 0.0, 1.0), "");
+        let of = |median, low, high| half_spread(&Spread { median, low, high });
+        assert_eq!(of(10.0, 9.0, 11.0), "10 %");
+        assert_eq!(of(5.0, 5.0, 10_000.0), "> 999 %");
+        assert_eq!(of(0.0, 0.0, 1.0), "–");
     }
 
     #[test]
@@ -362,8 +330,8 @@ mod tests {
         }
         case.rivals[1].missing = Some(Missing::NoTime);
         let cells = row(&case, &case.rivals[1], "a");
-        assert_eq!(cells, ["b", "–", "–", "–", "–", "", ""]);
-        assert_eq!(row(&case, &case.rivals[2], "b")[5..], ["", ""], "nor it with others");
+        assert_eq!(cells, ["b", "–", "–", ""]);
+        assert_eq!(row(&case, &case.rivals[2], "b")[3], "", "nor it with others");
         assert_eq!((intervals(&case, 0).len(), ties(&case, "a").len()), (3, 1));
     }
 
@@ -414,12 +382,12 @@ mod tests {
     #[test]
     fn every_metric_that_is_compared_has_its_ratio_in_the_table() {
         let case = three_beside_a_base();
-        assert_eq!(row(&case, &case.rivals[1], "a").len(), 1 + 2 * 2 + 2);
+        assert_eq!(row(&case, &case.rivals[1], "a").len(), 1 + 2 + 1);
         let both = Case { compared: 2, ..case };
         let cells = row(&both, &both.rivals[1], "a");
-        assert_eq!(cells.len(), 1 + 2 + 2);
-        assert_eq!(cells[4], "2.00\n2.00 … 2.00");
-        assert_eq!(row(&both, &both.rivals[0], "a")[3], "1\nthe base");
+        assert_eq!(cells[..3], ["b", "100 ns ± 1 %", "200 % ± 0 %"]);
+        assert_eq!((cells.len(), &*cells[4]), (1 + 2 + 2, "2.00 (2.00 … 2.00)"));
+        assert_eq!(row(&both, &both.rivals[0], "a")[3], "1");
     }
 
     #[test]
@@ -455,7 +423,7 @@ mod tests {
 
     fn written(cases: &[Case]) -> serde_json::Value {
         let options = Options::default();
-        let document = document("read", "a", &options, cases, &[], false);
+        let document = document("read", "a", &options, cases, &[]);
         serde_json::to_value(document).unwrap()
     }
 

@@ -95,26 +95,19 @@ impl Baseline {
         self.loads.iter().find(|saved| saved.figures.is_empty()).map(|saved| &saved.load)
     }
 
-    fn saved(&self, load: &Load) -> Result<&Saved> {
-        self.loads.iter().find(|saved| saved.load == *load).ok_or_else(|| {
+    /// The figures of one round.
+    pub(super) fn round(&self, load: &Load, round: usize) -> Result<Run> {
+        let saved = self.loads.iter().find(|saved| saved.load == *load).ok_or_else(|| {
             let known: Vec<String> =
                 self.loads.iter().map(|saved| saved.load.to_string()).collect();
             let known = known.join("; ");
             Failure::usage(format!("the baseline has no load \"{load}\"; it has: {known}"))
-        })
-    }
-
-    pub(super) fn keys(&self, load: &Load) -> Result<Vec<Key>> {
-        Ok(self.saved(load)?.figures.iter().map(|figure| figure.key.clone()).collect())
-    }
-
-    /// The figures of one round.
-    pub(super) fn round(&self, load: &Load, round: usize) -> Result<Run> {
+        });
         let figure = |SavedFigure { key, costs }: &SavedFigure| {
             let cost = costs.get(round).copied().flatten();
             (key.clone(), cost.ok_or_else(|| "the saved round has none".to_owned()))
         };
-        let figures = self.saved(load)?.figures.iter().map(figure).collect();
+        let figures = saved?.figures.iter().map(figure).collect();
         Ok(Run { figures, ..Run::default() })
     }
 

@@ -25,6 +25,16 @@ pub(super) enum Base {
     Saved(Baseline),
 }
 
+impl Base {
+    /// Its figures of a round.
+    fn run(&self, load: &Load, round: usize, until: Instant) -> Result<Run> {
+        match self {
+            Base::Program(program) => load.measure(program, Some(until)),
+            Base::Saved(baseline) => baseline.round(load, round),
+        }
+    }
+}
+
 /// One figure of both sides, in the order of the pairs.
 #[derive(Debug)]
 pub(super) struct Pair {
@@ -115,19 +125,14 @@ impl Contest {
                 return Err(output.stopped());
             }
             let before = Instant::now();
-            let measure = |program, as_told: fn(Failure) -> Failure| {
-                load.measure(program, Some(limits.until)).map_err(|failure| match failure {
-                    Failure::Because(Exit::Interrupted, _) if limits.is_over() => too_late(&load),
-                    other => as_told(other),
-                })
+            let late = |failure: Failure| match failure.exit {
+                Exit::Interrupted if limits.is_over() => too_late(&load),
+                _ => failure,
             };
-            let base: Vec<Key> = match &self.base {
-                // The base is what is known to work: if it does not, then the words are wrong.
-                Base::Program(program) => measure(program, as_usage)?.keys().cloned().collect(),
-                Base::Saved(baseline) => baseline.keys(&load)?,
-            };
-            let new = measure(&self.new, |failure| failure)?;
-            let common: Vec<Key> = new.keys().filter(|key| base.contains(key)).cloned().collect();
+            let base = self.base.run(&load, 0, limits.until).map_err(as_usage).map_err(late)?;
+            let new = load.measure(&self.new, Some(limits.until)).map_err(late)?;
+            let is_common = |key: &&Key| base.keys().any(|own| own == *key);
+            let common: Vec<Key> = new.keys().filter(is_common).cloned().collect();
             if common.is_empty() {
                 let message = format!("{load}: the two sides have no figure in common");
                 return Err(Failure::undecided(message));
@@ -192,10 +197,9 @@ impl Contest {
         until: (Limits, &Output),
     ) -> Result<bool> {
         let load = &self.matches[number].load;
-        let side = |is_new| match &self.base {
-            _ if is_new => load.measure(&self.new, Some(until.0.until)),
-            Base::Program(program) => load.measure(program, Some(until.0.until)),
-            Base::Saved(baseline) => baseline.round(load, round),
+        let side = |is_new| match is_new {
+            true => load.measure(&self.new, Some(until.0.until)),
+            false => self.base.run(load, round, until.0.until),
         };
         let both = || {
             let (first, second) = (side(new_first)?, side(!new_first)?);
@@ -205,7 +209,7 @@ impl Contest {
         let count =
             |sides: &[Run; 2]| sides[first..].iter().for_each(|run| self.runs.add(run.quality));
         let [base, new] = match whole(until, both, count) {
-            Err(Failure::Because(Exit::Interrupted, _)) => return Ok(false),
+            Err(failure) if failure.exit == Exit::Interrupted => return Ok(false),
             sides => sides?,
         };
         for pair in &mut self.matches[number].pairs {
@@ -240,9 +244,8 @@ impl Contest {
             .unwrap_or(Verdict::Same)
     }
 
-    pub(super) fn exit(&self, interrupted: bool) -> Exit {
+    pub(super) fn exit(&self) -> Exit {
         match self.verdict() {
-            _ if interrupted => Exit::Interrupted,
             Verdict::Worse => Exit::Violation,
             Verdict::TooNoisy => Exit::Undecided,
             Verdict::Better | Verdict::Same => Exit::Ok,
@@ -284,7 +287,7 @@ fn whole<const N: usize>(
     loop {
         let runs = match (draw(), before) {
             _ if output.interrupt.requested() => return Err(Failure::interrupted()),
-            (Err(Failure::Because(Exit::Interrupted, _)), Some(runs)) if limits.is_over() => {
+            (Err(failure), Some(runs)) if failure.exit == Exit::Interrupted && limits.is_over() => {
                 return Ok(runs);
             }
             (runs, _) => runs?,
@@ -338,11 +341,10 @@ fn too_late(load: &Load) -> Failure {
     Failure::undecided(format!("{few}; give --time more, or fewer loads"))
 }
 
+/// The base is what is known to work: if it does not, then the words are wrong.
 fn as_usage(failure: Failure) -> Failure {
-    match failure {
-        Failure::Because(Exit::Undecided, message) => Failure::usage(message),
-        other => other,
-    }
+    let exit = if failure.exit == Exit::Undecided { Exit::Usage } else { failure.exit };
+    Failure { exit, ..failure }
 }
 
 /// Measures the rounds of one program, to be kept.
@@ -441,8 +443,7 @@ mod tests {
         ] {
             let pairs = verdicts.iter().map(|&(verdict, decides)| pair(verdict, decides));
             let contest = contest(pairs.collect());
-            assert_eq!(contest.exit(false), exit, "{verdicts:?}");
-            assert_eq!(contest.exit(true), Exit::Interrupted);
+            assert_eq!(contest.exit(), exit, "{verdicts:?}");
         }
     }
 
@@ -458,6 +459,8 @@ mod tests {
         let loads = vec!["bench read".parse().unwrap()];
         let failure = contest.prepare(loads, &[], (limits, &mut output)).unwrap_err().to_string();
         assert!(failure.contains("give --time more"), "{failure}");
+        output.interrupt.request();
+        assert_eq!(output.exit(contest.exit()), Exit::Interrupted);
     }
 
     /// `--time 10` took 27 s: what ran was finished, however long it took.
@@ -534,6 +537,6 @@ mod tests {
         assert_eq!((&pair.base[..], &pair.new[..]), (&[2.0][..], &[2.0][..]));
         let mut contest = contest(vec![pair]);
         contest.judge();
-        assert_eq!(contest.exit(false), Exit::Undecided, "one pair decides nothing");
+        assert_eq!(contest.exit(), Exit::Undecided, "one pair decides nothing");
     }
 }

@@ -97,7 +97,7 @@ impl Counter {
         [Self::Perf, Self::Valgrind].into_iter().find(counts).ok_or_else(|| {
             let message = "no program counts instructions here: install Debian's valgrind, or \
                            linux-perf on a machine whose counters can be read";
-            Failure::Because(Exit::Unsupported, message.to_owned())
+            Failure::because(Exit::Unsupported, message)
         })
     }
 

@@ -5,15 +5,16 @@
 //! program that has never heard of `rcu compare` can be compared.
 
 use std::fmt;
-use std::io::Read;
-use std::iter;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -206,51 +207,39 @@ pub(crate) fn run(command: &mut Command) -> Result<Output> {
 /// Runs a program to its end, or until then: it is asked to stop as `timeout` asks it, and killed
 /// after [`GRACE`]. Also says whether it was. Without process descriptors it runs to its end.
 ///
-/// A process that it leaves behind, and that could still write, is waited for no longer than
-/// [`GRACE`].
+/// It writes into files: whoever it leaves behind with them is not waited for.
 fn run_until(command: &mut Command, until: Option<Instant>) -> Result<(Output, bool)> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let output = command.spawn().and_then(|mut child| {
-        let pipes = (child.stdout.take().map(parts), child.stderr.take().map(parts));
-        let (ended, has_ended) = mpsc::channel::<()>();
+    let mut run = || {
+        let mut files = [tempfile::tempfile()?, tempfile::tempfile()?];
+        let [stdout, stderr] = files.each_ref().map(File::try_clone);
+        command.stdin(Stdio::null()).stdout(stdout?).stderr(stderr?);
+        let mut child = command.spawn()?;
         // Of the process that was started, whatever has its number later.
         let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
-        let stopper = until.zip(process).map(|(until, process)| {
-            let left = until.saturating_duration_since(Instant::now());
-            thread::spawn(move || {
-                let is_late = |left| has_ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout);
-                // It fails if the process has just ended.
-                let send = |signal| pidfd_send_signal(&process, signal).is_ok();
-                let is_stopped = is_late(left) && send(Signal::TERM);
-                let _is_killed = is_stopped && is_late(GRACE) && send(Signal::KILL);
-                is_stopped
-            })
-        });
+        let is_stopped = until.zip(process).is_some_and(|(until, process)| stop(&process, until));
         let status = child.wait()?;
-        drop(ended);
-        let late = Instant::now() + GRACE;
-        let whole = |parts: Receiver<Vec<u8>>| -> Vec<u8> {
-            // What is there already is no reason to go on: somebody may write for ever.
-            let left = || late.checked_duration_since(Instant::now());
-            iter::from_fn(|| parts.recv_timeout(left()?).ok()).flatten().collect()
-        };
-        let [stdout, stderr] = [pipes.0, pipes.1].map(|pipe| pipe.map(whole).unwrap_or_default());
-        let output = Output { status, stdout, stderr };
-        Ok((output, stopper.is_some_and(|stopper| stopper.join().unwrap_or_default())))
-    });
-    output.map_err(|error| Failure::file("run", Path::new(command.get_program()), error))
+        let [stdout, stderr] = files.each_mut().map(|file| {
+            let mut written = Vec::new();
+            file.rewind().and_then(|()| file.read_to_end(&mut written)).map(|_| written)
+        });
+        Ok((Output { status, stdout: stdout?, stderr: stderr? }, is_stopped))
+    };
+    run().map_err(|error| Failure::file("run", Path::new(command.get_program()), error))
 }
 
-/// What comes out of a pipe, from when it does.
-fn parts(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
-    let (read, parts) = mpsc::channel();
-    thread::spawn(move || {
-        let mut part = [0; 4_096];
-        while let Ok(count @ 1..) = pipe.read(&mut part)
-            && read.send(part[..count].to_vec()).is_ok()
-        {}
-    });
-    parts
+/// Waits until a process has ended, and no longer than this; then stops it. Whether it was stopped.
+fn stop(process: &OwnedFd, until: Instant) -> bool {
+    let has_ended = |until: Instant| {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let wait = || poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left));
+        retry_on_intr(wait) != Ok(0)
+    };
+    // It fails if the process has just ended.
+    let send = |signal| pidfd_send_signal(process, signal).is_ok();
+    let is_stopped = !has_ended(until) && send(Signal::TERM);
+    let _is_killed = is_stopped && !has_ended(Instant::now() + GRACE) && send(Signal::KILL);
+    is_stopped
 }
 
 /// A program that measures: this one, or another version of it.
@@ -276,8 +265,7 @@ impl Program {
         let soon = Some(Instant::now() + GRACE);
         let ask = |file: &PathBuf| run_until(Command::new(file).arg("--version"), soon);
         let tried = found.and_then(|file| Ok((ask(&file)?.0, file)));
-        let (version, file) =
-            tried.map_err(|failure| Failure::Because(wrong, failure.to_string()))?;
+        let (version, file) = tried.map_err(|failure| Failure { exit: wrong, ..failure })?;
         let path = path.display();
         let why = match version.status.success() {
             false => format!("`{path} --version` fails: {}", complaint(&version)),
@@ -286,7 +274,7 @@ impl Program {
             }
             true => format!("`{path}` is not a version of rcu"),
         };
-        Err(Failure::Because(wrong, why))
+        Err(Failure::because(wrong, why))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A comparison as tables and as JSON: the figures that decide, and what the change costs whom.
 
-use bench::statistics::{Ratio, spread};
+use bench::statistics::spread;
 use bench::suites::rounds::{Metric, Unit};
 use bench::units;
 use comfy_table::Cell;
@@ -11,7 +11,6 @@ use super::contest::{Base, Contest, Match, Pair, Runs};
 use super::decide::{ROUNDS_MIN, Verdict};
 use super::load::{Key, Load};
 use crate::bench::report::number_of;
-use crate::distinct::distinct;
 use crate::exit::{Exit, Result};
 use crate::html::Markup;
 use crate::machine::Machine;
@@ -22,13 +21,12 @@ const SCHEMA: SchemaId = SchemaId("quiescence/compare", 3);
 
 /// Prints and writes what was found; how the command ends.
 pub(super) fn tell(contest: &Contest, output: &mut Output) -> Result<Exit> {
-    let interrupted = output.interrupt.requested();
     print(contest, output)?;
-    output.json(SCHEMA, &document(contest, interrupted))?;
-    Ok(contest.exit(interrupted))
+    output.findings(SCHEMA, &document(contest))?;
+    Ok(output.exit(contest.exit()))
 }
 
-/// Prints how good the runs were, what decides, then all figures as a matrix, then the verdict.
+/// Prints how good the runs were, all figures, then the verdict.
 fn print(contest: &Contest, output: &mut Output) -> Result<()> {
     match &contest.counted {
         Some(counted) => output.paragraph(counted)?,
@@ -36,7 +34,7 @@ fn print(contest: &Contest, output: &mut Output) -> Result<()> {
     }
     for each in &contest.matches {
         output.heading(&each.load)?;
-        output.table(if contest.counted.is_some() { counts(each) } else { deciding(each) })?;
+        output.table(table(each))?;
         for pair in &each.pairs {
             if let Some(reason) = &pair.missing {
                 let some = if pair.base.is_empty() { "" } else { " in some pairs" };
@@ -44,10 +42,6 @@ fn print(contest: &Contest, output: &mut Output) -> Result<()> {
             }
         }
         output.picture(|| changes(each, contest.threshold_percent));
-    }
-    if contest.pairs().count() > 1 && contest.counted.is_none() {
-        output.heading("Cost of the change (+: more)")?;
-        output.table(matrix(contest))?;
     }
     output.heading(format_args!("Verdict: {}", contest.verdict().words()))?;
     output.paragraph(sentence(contest))
@@ -64,33 +58,39 @@ fn runs(runs: &Runs) -> String {
     }
 }
 
-fn deciding(each: &Match) -> comfy_table::Table {
+/// All figures of a load; the verdicts of those that do not decide are in brackets.
+fn table(each: &Match) -> comfy_table::Table {
     let header = ["", "base", "candidate", "change", "interval", "pairs", "verdict"];
     let row = |pair: &Pair| {
-        let [base, new] = [&pair.base, &pair.new].map(|costs| shown(&pair.key, costs));
-        let interval = |ratio: &Ratio| format!("{} to {}", change(ratio.low), change(ratio.high));
-        let none = || ["–", "–", "too few pairs"].map(str::to_owned);
-        let [change, interval, verdict] = pair.judged.map_or_else(none, |(ratio, verdict)| {
-            [change(ratio.median), interval(&ratio), verdict.words().to_owned()]
-        });
-        let pairs = pair.base.len().to_string();
-        [pair.key.to_string(), base, new, change, interval, pairs, verdict]
+        let [base, new] = [&pair.base, &pair.new].map(|costs| spread(costs).median);
+        let [change, interval] = match pair.judged {
+            None => ["–", "–"].map(str::to_owned),
+            Some((ratio, _)) if pair.key.unit == "instructions" => {
+                [format!("{:+.2}, {}", new - base, change(ratio.median)), String::new()]
+            }
+            Some((ratio, _)) => {
+                let interval = format!("{} to {}", change(ratio.low), change(ratio.high));
+                [change(ratio.median), interval]
+            }
+        };
+        let [base, new] = [base, new].map(|cost| shown(&pair.key, cost));
+        let cells =
+            [pair.key.to_string(), base, new, change, interval, pair.base.len().to_string()];
+        cells.into_iter().map(Cell::new).chain([verdict(pair)]).collect::<Vec<_>>()
     };
-    let deciding = each.pairs.iter().filter(|pair| pair.decides && !pair.base.is_empty());
-    output::table(&header, 1..6, deciding.map(row))
+    let measured = each.pairs.iter().filter(|pair| !pair.base.is_empty());
+    output::table(&header, 1..6, measured.map(row))
 }
 
-/// Instructions of an operation, by paths.
-fn counts(each: &Match) -> comfy_table::Table {
-    let row = |pair: &Pair| {
-        let [base, new] = [&pair.base, &pair.new].map(|counts| spread(counts).median);
-        let change = pair.judged.map_or_else(String::new, |(ratio, _)| change(ratio.median));
-        let verdict = pair.verdict().words().to_owned();
-        let [old, now] = [base, new].map(units::figures);
-        [pair.key.case.clone(), old, now, format!("{:+.2}", new - base), change, verdict]
-    };
-    let header = ["", "base", "candidate", "difference", "change", "verdict"];
-    output::table(&header, 1..5, each.pairs.iter().map(row))
+fn verdict(pair: &Pair) -> Cell {
+    use comfy_table::Color::{Green, Red};
+    let words = pair.judged.map_or("too few pairs", |(_, verdict)| verdict.words());
+    let cell = Cell::new(if pair.decides { words.to_owned() } else { format!("({words})") });
+    match pair.verdict() {
+        Verdict::Better => cell.fg(Green),
+        Verdict::Worse => cell.fg(Red),
+        Verdict::Same | Verdict::TooNoisy => cell,
+    }
 }
 
 /// The changes of one load with their intervals, and the threshold beside none.
@@ -124,53 +124,16 @@ fn change(ratio: f64) -> String {
     format!("{:+.1} %", 100.0 * (ratio - 1.0))
 }
 
-/// The median of costs, in the unit of the metric.
-fn shown(key: &Key, costs: &[f64]) -> String {
-    let median = spread(costs).median;
+/// A cost in the unit of the metric.
+fn shown(key: &Key, cost: f64) -> String {
     let (unit, value) = match &*key.unit {
-        "instructions" => return units::figures(median),
-        "1/s" => (Unit::PerSecond, 1e9 / median),
-        "objects" => (Unit::Objects, median - 1.0),
-        "bytes" => (Unit::Bytes, median),
-        _ => (Unit::Nanoseconds, median),
+        "instructions" => return units::figures(cost),
+        "1/s" => (Unit::PerSecond, 1e9 / cost),
+        "objects" => (Unit::Objects, cost - 1.0),
+        "bytes" => (Unit::Bytes, cost),
+        _ => (Unit::Nanoseconds, cost),
     };
     number_of(&Metric { name: "", unit }, value)
-}
-
-/// Loads, cases and designs down, metrics across.
-fn matrix(contest: &Contest) -> comfy_table::Table {
-    let metrics = distinct(contest.pairs().map(|pair| &*pair.key.metric));
-    let mut header = vec!["", "of"];
-    header.extend(&metrics);
-    let mut table = output::table::<[&str; 0]>(&header, [], []);
-    for each in &contest.matches {
-        let rows = each.pairs.iter().map(|pair| (&*pair.key.case, &*pair.key.rival));
-        for (case, rival) in distinct(rows) {
-            let of = |metric: &&str| {
-                let is_it = |pair: &&Pair| {
-                    (&*pair.key.case, &*pair.key.rival, &*pair.key.metric) == (case, rival, *metric)
-                };
-                each.pairs.iter().find(is_it).map_or_else(|| Cell::new(""), cell)
-            };
-            let head = [case, rival].map(Cell::new).into_iter();
-            table.add_row(head.chain(metrics.iter().map(of)).collect::<Vec<_>>());
-        }
-    }
-    table
-}
-
-fn cell(pair: &Pair) -> Cell {
-    use comfy_table::Color::{Green, Red};
-    let Some((ratio, verdict)) = pair.judged else {
-        return Cell::new("–");
-    };
-    let change = change(ratio.median);
-    match verdict {
-        Verdict::Same => Cell::new("same"),
-        Verdict::TooNoisy => Cell::new(format!("{change} ?")),
-        Verdict::Better => Cell::new(format!("{change} better")).fg(Green),
-        Verdict::Worse => Cell::new(format!("{change} worse")).fg(Red),
-    }
 }
 
 /// The verdict on all, for people.
@@ -192,6 +155,9 @@ fn sentence(contest: &Contest) -> String {
     if deciding().any(|pair| pair.judged.is_none()) {
         text += &format!(" An interval needs {ROUNDS_MIN} pairs.");
     }
+    if contest.pairs().any(|pair| !pair.decides) {
+        text += " Verdicts in brackets do not decide.";
+    }
     if contest.verdict() == Verdict::TooNoisy {
         text += " More --time, a larger --threshold or a quieter machine decides more.";
     }
@@ -199,7 +165,7 @@ fn sentence(contest: &Contest) -> String {
 }
 
 /// The document of a comparison.
-fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
+fn document(contest: &Contest) -> impl Serialize {
     let figure = |(load, pair): (&Load, &Pair)| {
         let costs = |rounds: &[f64]| {
             let cost = (!rounds.is_empty()).then(|| spread(rounds));
@@ -225,7 +191,6 @@ fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
     let figures = contest.matches.iter();
     let figures = figures.flat_map(|each| each.pairs.iter().map(|pair| (&each.load, pair)));
     json!({
-        "interrupted": interrupted,
         "machine": Machine::detect(),
         "candidate": contest.new.path.display().to_string(),
         // The program, or null where saved rounds were compared with.

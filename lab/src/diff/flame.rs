@@ -48,25 +48,19 @@ impl Node {
     }
 }
 
-/// Which side decides how wide the boxes are.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum By {
-    Before,
-    After,
-}
-
-/// Draws the graph. `written` puts costs into words.
-pub(super) fn draw(body: &mut Markup, sides: &[Side; 2], by: By, written: &dyn Fn(f64) -> String) {
+/// Draws the graph of this label, as wide as the side of this number, before or after, says.
+/// `written` puts costs into words.
+pub(super) fn draw(
+    body: &mut Markup,
+    label: &str,
+    (sides, side): (&[Side; 2], usize),
+    written: &dyn Fn(f64) -> String,
+) {
     let root = Node::of(sides);
-    let side = by as usize;
     let scale = WIDTH / root.cost[side];
     let height = root.depth(side, WIDTH_MIN / scale) * ROW;
     let view = format!("0 0 {WIDTH} {height}");
     let picture = Picture { side, scale, height, written };
-    let label = match by {
-        By::Before => "flame graph, as wide as before",
-        By::After => "flame graph, as wide as after",
-    };
     let head: [Attribute<'_>; 4] =
         [("viewBox", &view), ("role", &"img"), ("class", &"flame"), ("aria-label", &label)];
     body.element("svg", &head, |svg| picture.boxes(svg, "all", &root, 0.0, 0));
@@ -140,17 +134,17 @@ mod tests {
         let sides =
             [side("main;read 1\nmain;gone 1\n", 10.0), side("main;read 1\nmain;<new> 3\n", 20.0)];
         let mut markup = Markup::default();
-        draw(&mut markup, &sides, By::After, &|cost| format!("{cost:.0}"));
+        draw(&mut markup, "flames", (&sides, 1), &|cost| format!("{cost:.0}"));
         // `--pictures` wrote nothing.
         let label = html::picture(&markup).map(|(label, _)| label.to_owned());
-        assert_eq!(label.as_deref(), Some("flame graph, as wide as after"));
+        assert_eq!(label.as_deref(), Some("flames"));
         let svg = markup.into_string();
         assert!(svg.contains("main: 10 before, 20 after"), "{svg}");
         assert!(svg.contains("&lt;new&gt;: 0 before, 15 after"), "{svg}");
         assert!(svg.contains("width=\"900.0\""), "three quarters are new: {svg}");
         assert!(svg.contains("rgb(255,63,63)") && !svg.contains("gone"), "{svg}");
         let mut markup = Markup::default();
-        draw(&mut markup, &sides, By::Before, &|cost| format!("{cost:.0}"));
+        draw(&mut markup, "flames", (&sides, 0), &|cost| format!("{cost:.0}"));
         let svg = markup.into_string();
         assert!(svg.contains("gone: 5 before, 0 after") && svg.contains("rgb(63,63,255)"), "{svg}");
     }

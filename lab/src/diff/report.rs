@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Scale;
-use super::flame::{self, By};
+use super::flame;
 use super::rank::{Growth, Side, rank};
 use crate::exit::Result;
 use crate::html::{self, Markup};
@@ -84,8 +84,8 @@ impl Report<'_> {
             cells
         };
         output.table(output::table(&HEADER, 1.., self.ends(top).into_iter().map(row)))?;
-        output.picture(|| self.graph("As wide as after (B): red grew, blue shrank", By::After));
-        output.picture(|| self.graph("As wide as before (A): blue shrank or is gone", By::Before));
+        output.picture(|| self.graph("As wide as after (B): red grew, blue shrank", 1));
+        output.picture(|| self.graph("As wide as before (A): blue shrank or is gone", 0));
         output.picture(|| self.functions());
         Ok(())
     }
@@ -106,8 +106,9 @@ impl Report<'_> {
         })
     }
 
-    fn graph(&self, title: &str, by: By) -> Markup {
-        html::titled(title, |part| flame::draw(part, &self.sides, by, &|cost| self.written(cost)))
+    fn graph(&self, title: &str, side: usize) -> Markup {
+        let written = |cost| self.written(cost);
+        html::titled(title, |part| flame::draw(part, title, (&self.sides, side), &written))
     }
 
     /// More functions than a window has room for, with their whole names.

@@ -79,5 +79,5 @@ fn said(load: &Load, output: &Output) -> Failure {
     let text = String::from_utf8_lossy(&output.stderr);
     let message = format!("{load}: {}\n{}", output.status, text.trim());
     let is_unsupported = output.status.code() == Some(Exit::Unsupported as i32);
-    Failure::Because(if is_unsupported { Exit::Unsupported } else { Exit::Usage }, message)
+    Failure::because(if is_unsupported { Exit::Unsupported } else { Exit::Usage }, message)
 }

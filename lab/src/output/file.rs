@@ -45,10 +45,6 @@ impl ResultFile {
         Ok(ResultFile { path: path.to_owned(), file })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Empties the file if it is one, not a pipe or a device, and writes the results.
     pub(crate) fn write(&mut self, results: &str) -> Result<()> {
         self.replace(results.as_bytes()).map_err(|error| Failure::file("write", &self.path, error))

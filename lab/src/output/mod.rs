@@ -25,7 +25,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use crate::exit::{Failure, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::html::Markup;
 use crate::interrupt::Interrupt;
 use crate::provenance::Provenance;
@@ -86,13 +86,8 @@ enum Sink {
     File(ResultFile),
 }
 
-/// A form of the record.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Form {
-    Markdown,
-    Csv,
-    Page,
-}
+/// Puts the record into another form.
+type Form = fn(&[Block], &Provenance) -> String;
 
 /// The one way out for everything that a command has to say.
 pub(crate) struct Output {
@@ -101,7 +96,8 @@ pub(crate) struct Output {
     json: Option<Sink>,
     /// Files for the record in other forms.
     forms: Vec<(Form, ResultFile)>,
-    /// The folder for pictures.
+    /// The page and the folder for pictures.
+    page: Option<PathBuf>,
     pictures: Option<PathBuf>,
     /// What was said, if it is to be written in other forms.
     record: Vec<Block>,
@@ -135,9 +131,9 @@ impl Output {
         };
         let mut forms = Vec::new();
         for (form, flag, path) in [
-            (Form::Page, "--html", &args.html),
-            (Form::Markdown, "--markdown", &args.markdown),
-            (Form::Csv, "--csv", &args.csv),
+            (record::page as Form, "--html", &args.html),
+            (record::markdown, "--markdown", &args.markdown),
+            (record::csv, "--csv", &args.csv),
         ] {
             if let Some(path) = path {
                 forms.push((form, ResultFile::open(&mut opened, flag, path)?));
@@ -154,6 +150,7 @@ impl Output {
             opened,
             written: Ok(()),
             forms,
+            page: args.html.clone(),
             pictures: args.pictures.clone(),
             record: Vec::new(),
             has_written: false,
@@ -177,8 +174,7 @@ impl Output {
 
     /// Whether pictures are asked for, on a page or as files.
     pub(crate) fn has_pictures(&self) -> bool {
-        let is_page = |(form, _): &(Form, ResultFile)| matches!(form, Form::Page);
-        self.pictures.is_some() || self.forms.iter().any(is_page)
+        self.pictures.is_some() || self.page.is_some()
     }
 
     /// Adds a picture to the page and to the files, if there are any, and draws it in a terminal.
@@ -207,16 +203,10 @@ impl Output {
             }
         }
         for (form, mut file) in std::mem::take(&mut self.forms) {
-            let text = match form {
-                Form::Page => record::page(&self.record, &self.provenance),
-                Form::Markdown => record::markdown(&self.record, &self.provenance),
-                Form::Csv => record::csv(&self.record),
-            };
-            let this = file.write(&text);
-            if matches!(form, Form::Page) && this.is_ok() {
-                self.note(format_args!("the page is in {}", file.path().display()));
-            }
-            written = written.and(this);
+            written = written.and(file.write(&form(&self.record, &self.provenance)));
+        }
+        if let Some(page) = self.page.take().filter(|_| written.is_ok()) {
+            self.note(format_args!("the page is in {}", page.display()));
         }
         written
     }
@@ -305,6 +295,24 @@ impl Output {
         }
     }
 
+    /// Writes the document of a run that Ctrl-C may have cut short, as its member `"interrupted"`
+    /// says.
+    pub(crate) fn findings(&mut self, schema: SchemaId, document: &impl Serialize) -> Result<()> {
+        #[derive(Serialize)]
+        struct Findings<'a, D> {
+            interrupted: bool,
+            #[serde(flatten)]
+            document: &'a D,
+        }
+        let interrupted = self.interrupt.requested();
+        self.json(schema, &Findings { interrupted, document })
+    }
+
+    /// How such a run ends, if it would end so otherwise.
+    pub(crate) fn exit(&self, otherwise: Exit) -> Exit {
+        if self.interrupt.requested() { Exit::Interrupted } else { otherwise }
+    }
+
     /// Whether files are still to be written: then a closed pipe must not end the run.
     fn owes_files(&self) -> bool {
         !self.opened.is_empty() || self.pictures.is_some()
@@ -335,7 +343,7 @@ impl Output {
     /// Why a run that was stopped has nothing to show.
     pub(crate) fn stopped(&self) -> Failure {
         let is_done = is_reader_gone() && !self.owes_files();
-        if is_done { Failure::BrokenPipe } else { Failure::interrupted() }
+        if is_done { Failure::told(Exit::Ok) } else { Failure::interrupted() }
     }
 
     fn write(&mut self, text: &str) -> Result<()> {
@@ -353,7 +361,7 @@ impl Output {
     /// is still to be written.
     fn on_stdout(&mut self, written: io::Result<()>) -> Result<()> {
         match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
-            Err(Failure::BrokenPipe) if self.owes_files() => {
+            Err(failure) if failure.exit == Exit::Ok && self.owes_files() => {
                 self.muted = true;
                 Ok(())
             }

@@ -1,5 +1,7 @@
 //! Tables of text: the house's style, and columns wide enough for whole words and numbers.
 
+use std::fmt::Display;
+
 use comfy_table::{
     Cell, CellAlignment, Column, ColumnConstraint, ContentArrangement, Row, Table, TableStyle,
     Width,
@@ -12,7 +14,7 @@ const TABLE_STYLE: TableStyle = comfy_table::presets::NOTHING
 /// A table in the house's style with this header and these rows. `numbers` are the columns, of
 /// those that there are, that are aligned to the right, as numbers are read.
 pub(crate) fn table<R: Into<Row>>(
-    header: &[&str],
+    header: &[impl Display],
     numbers: impl IntoIterator<Item = usize>,
     rows: impl IntoIterator<Item = R>,
 ) -> Table {
@@ -89,9 +91,13 @@ fn least_widths(table: &Table) -> Vec<u16> {
         let is_whole = column.constraint() == Some(&ColumnConstraint::ContentWidth);
         let head = table.header().and_then(|header| header.cell_iter().nth(number));
         let head = head.map(Cell::content).unwrap_or_default();
-        let cell = |text: String| match lines(&text) {
-            length if is_whole || length <= SHORT || is_figure(&text) => length,
-            _ => words(&text),
+        let part = |text: &str| match lines(text) {
+            length if is_whole || length <= SHORT || is_figure(text) => length,
+            _ => words(text),
+        };
+        let cell = |text: String| match text.split_once(" ± ") {
+            Some((figure, spread)) => part(figure).max("± ".chars().count() + part(spread)),
+            None => part(&text),
         };
         let body = table.column_cells_iter(number).flatten().map(|each| cell(each.content())).max();
         let head = if is_whole { lines(&head) } else { words(&head) };
@@ -145,9 +151,9 @@ mod tests {
 
     #[test]
     fn a_figure_of_eleven_characters_was_split() {
-        let rows = [["a name", "1,612,571 B", "a sentence of some length"]];
+        let rows = [["a name", "1,612,571 B ± 10 %", "a sentence of some length"]];
         let lines = fitted(table(&["", "memory", "remark"], [], rows), 30);
-        assert!(lines.contains("1,612,571 B"), "{lines}");
+        assert!(lines.contains("1,612,571 B ") && lines.contains("± 10 % "), "{lines}");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use std::fmt::Display;
 
-use super::{BAR, LETTER, LETTERS, NAME_LETTERS, WIDTH, figure, labels, room, round_step, svg};
+use super::{BAR, LETTER, LETTERS, NAME_LETTERS, WIDTH};
+use super::{dot, figure, labels, room, round_step, svg};
 use crate::html::Markup;
 use crate::output::shortened;
 
@@ -230,10 +231,10 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
                 bar(group, class, middle, [low, value]);
                 return bar(group, "rest", middle, [value, high]);
             }
-            _ => group.circle(class, figure(value), middle, "4.5"),
+            _ => dot(group, class, [value, middle], "4.5", None),
         }
         if let Some(published) = row.published {
-            group.circle("other hollow", figure(frame.x(published)), middle, "4.5");
+            dot(group, "other hollow", [frame.x(published), middle], "4.5", None);
         }
         if row.low == row.high {
             return;

@@ -73,17 +73,17 @@ pub(crate) fn curves(
             };
             let points: Vec<(f64, f64)> = values().map(|(at, value)| (x(at), y(value))).collect();
             let class = series(index, line.ours);
-            svg.empty("polyline", &[("class", &class), ("points", &joined(&points))]);
+            polyline(svg, &class, &points);
             for (place, value) in values() {
                 let (name, setting) = (&line.name, &settings[place]);
                 let says = format!("{name}, {setting}: {} {}", (axis.label)(value), axis.title);
-                dot(svg, &class, [x(place), y(value)], "3.5", &says);
+                dot(svg, &class, [x(place), y(value)], "3.5", Some(&says));
             }
         }
         for (index, label_y) in label_places(lines, y, BASE + 8.0) {
             let (name, class) = (&lines[index].name, series(index, lines[index].ours));
             let key = [(right + 2.0, label_y), (right + KEY - 2.0, label_y)];
-            svg.empty("polyline", &[("class", &class), ("points", &joined(&key))]);
+            polyline(svg, &class, &key);
             let class = format!("{class} name");
             let name = shortened(name, NAME_LETTERS);
             svg.label(Some(&class), right + KEY + 2.0, figure(label_y + 4.0), None, name);
@@ -110,11 +110,18 @@ fn room<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
     LETTER * letters.min(NAME_LETTERS) as f64 + 12.0
 }
 
-/// A point, which says its figures under the pointer.
-fn dot(svg: &mut Markup, class: &str, [x, y]: [f64; 2], radius: &str, says: &str) {
+/// A point, which may say its figures under the pointer.
+fn dot(svg: &mut Markup, class: &str, [x, y]: [f64; 2], radius: &str, says: Option<&str>) {
     let (x, y) = (figure(x), figure(y));
     let place: [Attribute<'_>; 4] = [("class", &class), ("cx", &x), ("cy", &y), ("r", &radius)];
-    svg.element("circle", &place, |circle| circle.leaf("title", &[], says));
+    svg.element("circle", &place, |circle| {
+        says.iter().for_each(|says| circle.leaf("title", &[], says));
+    });
+}
+
+fn polyline(svg: &mut Markup, class: &str, points: &[(f64, f64)]) {
+    let points: String = points.iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
+    svg.element("polyline", &[("class", &class), ("points", &points)], |_| {});
 }
 
 /// A picture of this width and height below its title, which is bold up to its first semicolon.
@@ -182,10 +189,6 @@ fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let fitting = [1.0, 2.0, 5.0, 10.0].into_iter().find(|step| step * power >= least * 0.999_999);
     fitting.unwrap_or(10.0) * power
-}
-
-fn joined(points: &[(f64, f64)]) -> String {
-    points.iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect()
 }
 
 /// A coordinate with a tenth of a unit, which is less than a pixel.

@@ -82,24 +82,16 @@ fn without(id: &str, why: Option<&Missing>) -> Failure {
         Some(why) => (Exit::Unsupported, format!("which has no figure: {why}")),
         None => (Exit::Unsupported, "and its figure is not plausible".to_owned()),
     };
-    Failure::Because(exit, format!("the model needs {id}, {what}"))
+    Failure::because(exit, format!("the model needs {id}, {what}"))
 }
 
 fn from_file(path: &Path) -> Result<Measured> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        if error.kind() == std::io::ErrorKind::InvalidData {
-            return Failure::usage(format!(
-                "{shown} is not text; --costs takes a file that `rcu costs --json FILE` wrote"
-            ));
-        }
-        if error.kind() != std::io::ErrorKind::NotFound {
-            return Failure::file("read", path, error);
-        }
+        let names = Costs::NAMES.join(", ");
         Failure::usage(format!(
-            "no costs are called {shown}, and there is no such file ({error}); there are {}, {}, \
-             {MEASURED}",
-            Costs::NAMES.join(", "),
+            "no costs are called {shown}, and it is no file of text ({error}): there are {names}, \
+             {}, {MEASURED}, and what `rcu costs --json FILE` wrote",
             ALIAS.0
         ))
     })?;
@@ -224,7 +216,7 @@ mod tests {
     fn a_figure_that_noise_took_is_no_lack_of_the_machine() {
         let lacks_kernel = rows_without("wake_up").filter(|(id, _)| *id != "thread_start");
         assert_eq!(of_rows(lacks_kernel, Needs::Kernel), Err("wake_up".to_owned()));
-        let exit = |why: Missing| without("wake_up", Some(&why)).exit();
+        let exit = |why: Missing| without("wake_up", Some(&why)).exit;
         assert_eq!(exit(Missing::NoTime), Exit::Noisy);
         assert_eq!(exit(Missing::Unsteady { between: [1.0, 2.0] }), Exit::Noisy);
         assert_eq!(exit(Missing::NeedsCpus(2)), Exit::Unsupported);

@@ -40,7 +40,7 @@ pub(super) fn add(
         settings(run).into_iter().filter(|(name, ..)| name != "CPUs").collect()
     };
     let shape = Shape::of(&done.iter().map(|(run, _)| apart(run)).collect::<Vec<_>>());
-    let name = |run: &Run| shape.words(apart(run), run.engine.name());
+    let name = |run: &Run| shape.words(&apart(run));
     let names = distinct(done.iter().map(|(run, _)| name(run)));
     let heads: Vec<String> = cpus.iter().map(ToString::to_string).collect();
     for (axis, of) in figures() {

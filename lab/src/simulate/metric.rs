@@ -4,8 +4,7 @@ use bench::units;
 use simulate::Report;
 use simulate::histogram::Summary;
 
-/// A table's worth of figures: its title, and of each figure the name and how it is written.
-pub(super) type Group = (&'static str, Vec<(&'static str, String)>);
+use super::shape::Group;
 
 /// All that is told, in the order of reading.
 pub(super) fn groups(report: &Report) -> [Group; 5] {

@@ -31,12 +31,8 @@ use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
 
 /// How a run ends, which may have been interrupted, or have found something broken.
-fn exit(interrupted: bool, is_broken: bool) -> Exit {
-    match (interrupted, is_broken) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Violation,
-        (false, false) => Exit::Ok,
-    }
+fn exit(output: &Output, is_broken: bool) -> Exit {
+    output.exit(if is_broken { Exit::Violation } else { Exit::Ok })
 }
 
 /// Runs `rcu simulate`.
@@ -48,7 +44,7 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
         list::print(output)?;
         return Ok(Exit::Ok);
     }
-    let is_srcu = args.what_if.engine.iter().any(|name| name == srcu::NAME);
+    let is_srcu = args.what_if.engine.contains(&None);
     let what_if = &match args.quick && !is_srcu {
         true => args.what_if.clone().shortened(),
         false => args.what_if.clone(),

@@ -9,9 +9,10 @@ use std::str::FromStr;
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 
-use simulate::Setup;
 use simulate::replay::PARTS;
+use simulate::{EngineKind, Setup, Workload};
 
+use super::srcu;
 use crate::number;
 
 const EXAMPLES: &str = include_str!("../help/simulate.txt").trim_ascii_end();
@@ -70,12 +71,13 @@ pub(crate) struct SimulateArgs {
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What if")]
 pub(super) struct WhatIfArgs {
-    /// Engines to run [default: on-demand]; `srcu` is SRCU, which takes --variant
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub(super) engine: Vec<String>,
+    /// Engines to run; `srcu` is SRCU, which takes --variant
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = engine)]
+    #[arg(default_value = "on-demand")]
+    pub(super) engine: Vec<Option<EngineKind>>,
     /// Workloads to run [default: dbench]
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub(super) workload: Vec<String>,
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = Workload::named)]
+    pub(super) workload: Vec<Workload>,
     /// CPUs, 1 to 4096 [default: 4; SRCU: 128]
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) cpus: Vec<usize>,
@@ -147,6 +149,12 @@ pub(super) fn typed(line: &str) -> Result<SimulateArgs, clap::Error> {
     Typed::try_parse_from(words).map(|typed| typed.args)
 }
 
+/// An engine; none for SRCU, which has a machine of its own.
+fn engine(name: &str) -> Result<Option<EngineKind>, String> {
+    let other = |error| format!("{error}, {}", srcu::NAME);
+    (name != srcu::NAME).then(|| EngineKind::named(name).map_err(other)).transpose()
+}
+
 /// On or off.
 fn switch() -> impl TypedValueParser<Value = bool> {
     PossibleValuesParser::new(["on", "off"]).map(|text| text == "on")
@@ -201,7 +209,8 @@ mod tests {
     fn lists_are_sweeps() {
         let args = typed("--engine poll,tick --cpus 4,64 --tickless on,off --set a=1 --set b=2,3");
         let what_if = args.unwrap().what_if;
-        assert_eq!(what_if.engine, ["poll", "tick"]);
+        let engines = what_if.engine.iter().flatten().map(|engine| engine.name());
+        assert_eq!(engines.collect::<Vec<_>>(), ["poll", "tick"]);
         assert_eq!(what_if.cpus, [4, 64]);
         assert_eq!(what_if.tickless, [true, false]);
         assert_eq!(what_if.set.len(), 2);

@@ -24,8 +24,7 @@ const RUNS_MAX: usize = 1_000;
 /// The most that all runs together may take on one CPU of this machine, about.
 const TIME_MAX: Duration = Duration::from_secs(2 * 3_600);
 
-/// Engines and workloads when none are named.
-const ENGINE: &str = "on-demand";
+/// The workload when none is named.
 const WORKLOAD: &str = "dbench";
 
 /// The numbers that `--set` takes: those of the machine that have no option of their own, and those
@@ -87,52 +86,24 @@ pub(super) fn usual(name: &str) -> u64 {
     machine_number(&mut Setup::default(), name, None).unwrap_or_default()
 }
 
-/// The machine and the names that all runs share, resolved.
-#[derive(Clone, Debug)]
-pub(super) struct Base {
-    pub(super) engines: Vec<EngineKind>,
-    pub(super) workloads: Vec<Workload>,
-    pub(super) costs: Vec<costs::Named>,
-}
-
-impl Base {
-    /// Looks the names up. Costs are not: that may take time.
-    pub(super) fn of(args: &WhatIfArgs) -> Result<Self> {
-        let engines = or_default(&args.engine, ENGINE);
-        let workloads = or_default(&args.workload, WORKLOAD);
-        let named = |name: &String| {
-            EngineKind::named(name)
-                .map_err(|error| Failure::usage(format!("{error}, {}", super::srcu::NAME)))
-        };
-        Ok(Self {
-            engines: engines.iter().map(named).collect::<Result<_, _>>()?,
-            workloads: workloads
-                .iter()
-                .map(|name| Workload::named(name).map_err(Failure::usage))
-                .collect::<Result<_>>()?,
-            costs: Vec::new(),
-        })
-    }
-}
-
-/// The values, or the only one that is taken when there are none.
-pub(super) fn or_default(values: &[String], default: &str) -> Vec<String> {
-    if values.is_empty() { vec![default.to_owned()] } else { values.to_vec() }
-}
-
 /// Every combination, in the order that they are shown in.
 ///
 /// # Errors
 /// If one of them is impossible, or all of them would take too long: the reason.
-pub(super) fn runs(args: &WhatIfArgs, base: &Base) -> Result<Vec<Run>> {
-    known(&args.set, base)?;
-    let mut settings = vec![first(args, base)];
-    vary(&mut settings, &base.workloads, |run, workload| run.workload = workload.clone())?;
+pub(super) fn runs(args: &WhatIfArgs, costs: &[costs::Named]) -> Result<Vec<Run>> {
+    let engines: Vec<EngineKind> = args.engine.iter().flatten().cloned().collect();
+    let workloads = match &args.workload[..] {
+        [] => vec![Workload::named(WORKLOAD).map_err(Failure::usage)?],
+        named => named.to_vec(),
+    };
+    known(&args.set, &engines, &workloads)?;
+    let mut settings = vec![first(args, &engines[0], &workloads[0])];
+    vary(&mut settings, &workloads, |run, workload| run.workload = workload.clone())?;
     vary(&mut settings, &args.cpus, |run, &cpus| run.setup.cpus = cpus)?;
     vary(&mut settings, &args.hz, |run, &hz| run.setup.hz = hz)?;
     vary(&mut settings, &args.tickless, |run, &on| run.setup.tickless = on)?;
     vary(&mut settings, &args.preemptible, |run, &on| run.setup.preemptible = on)?;
-    vary(&mut settings, &base.costs, |run, costs| {
+    vary(&mut settings, costs, |run, costs| {
         run.costs.clone_from(&costs.name);
         run.setup.costs = costs.costs;
     })?;
@@ -140,7 +111,7 @@ pub(super) fn runs(args: &WhatIfArgs, base: &Base) -> Result<Vec<Run>> {
     for set in &args.set {
         vary(&mut settings, &set.values, |run, &value| run.sets.push((set.name.clone(), value)))?;
     }
-    vary(&mut settings, &base.engines, |run, engine| run.engine = engine.clone())?;
+    vary(&mut settings, &engines, |run, engine| run.engine = engine.clone())?;
     for run in &mut settings {
         run.apply()?;
         run.setup.check().map_err(Failure::usage)?;
@@ -150,14 +121,14 @@ pub(super) fn runs(args: &WhatIfArgs, base: &Base) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-fn first(args: &WhatIfArgs, base: &Base) -> Run {
+fn first(args: &WhatIfArgs, engine: &EngineKind, workload: &Workload) -> Run {
     let mut setup = Setup::default();
     setup.duration = args.duration.unwrap_or(setup.duration);
     setup.warm_up = args.warm_up.unwrap_or(setup.warm_up);
     setup.timeline = args.timeline.unwrap_or(setup.timeline);
     Run {
-        engine: base.engines[0].clone(),
-        workload: base.workloads[0].clone(),
+        engine: engine.clone(),
+        workload: workload.clone(),
         setup,
         costs: "modern".to_owned(),
         sets: Vec::new(),
@@ -194,9 +165,9 @@ pub(super) fn check_count(runs: usize) -> Result<()> {
 }
 
 /// Refuses a number that belongs to none: no engine, no workload, nor the machine.
-fn known(sets: &[Set], base: &Base) -> Result<()> {
-    let engines = base.engines.iter().flat_map(|engine| engine.parameters().iter());
-    let workloads = base.workloads.iter().flat_map(|workload| workload.parameters().iter());
+fn known(sets: &[Set], engines: &[EngineKind], workloads: &[Workload]) -> Result<()> {
+    let engines = engines.iter().flat_map(|engine| engine.parameters().iter());
+    let workloads = workloads.iter().flat_map(|workload| workload.parameters().iter());
     let mut names: Vec<&str> = engines.chain(workloads).map(|each| each.name).collect();
     names.extend(NUMBERS.machine.iter().map(|number| &*number.name));
     names.dedup();
@@ -305,7 +276,7 @@ pub(super) mod tests {
     /// What is run for such a line.
     pub(in crate::simulate) fn resolve(line: &str) -> Vec<Run> {
         let args = options::typed(line).unwrap().what_if;
-        runs(&args, &Base::of(&args).unwrap()).unwrap()
+        runs(&args, &[]).unwrap()
     }
 
     #[test]

@@ -116,18 +116,17 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
         .chain(varied.iter().filter_map(Varied::fault))
         .chain(unknown_booted(&rows));
     let broken: Vec<String> = broken.collect();
-    let interrupted = output.interrupt.requested();
-    output.json(SCHEMA, &document(&rows, &varied, interrupted))?;
+    output.findings(SCHEMA, &document(&rows, &varied))?;
     print(&rows, output)?;
     let has_engines = parts.iter().any(|part| part.source == ENGINES);
-    if has_engines && output.has_pictures() && !interrupted {
+    if has_engines && output.has_pictures() && !output.interrupt.requested() {
         curves_over_cpus(output)?;
     }
     if vary {
         vary::print(&varied, output)?;
     }
     broken.iter().for_each(|text| output.note(text));
-    Ok(super::exit(output.interrupt.requested(), !broken.is_empty()))
+    Ok(super::exit(output, !broken.is_empty()))
 }
 
 /// The source of the engines over CPUs.
@@ -199,7 +198,7 @@ fn print(rows: &[Row], output: &mut Output) -> Result<()> {
         output.heading(source)?;
         output.table(table(own, &mechanisms))?;
         bars(own, output);
-        let marks = mechanisms.iter().enumerate().map(|(place, text)| (mark(place), text));
+        let marks = (1..).zip(&mechanisms).map(|(number, text)| (number.to_string(), text));
         output.entries(marks)?;
         let booted = own.iter().filter_map(booted);
         output.entries(booted.map(|one| {
@@ -278,15 +277,6 @@ fn mechanisms(rows: &[Row]) -> Vec<&str> {
     distinct(rows.iter().map(|row| row.mechanism.as_str()))
 }
 
-/// What a mechanism is called in the table: a, b, ... z, aa, ab, ...
-fn mark(place: usize) -> String {
-    let letter = char::from(b'a' + (place % 26) as u8);
-    match place / 26 {
-        0 => letter.to_string(),
-        more => mark(more - 1) + &letter.to_string(),
-    }
-}
-
 /// Names are kept whole up to this many characters; what is longer is a sentence.
 const NAME_MAX: usize = 40;
 
@@ -309,7 +299,7 @@ fn table(rows: &[Row], mechanisms: &[&str]) -> comfy_table::Table {
             word,
             Cell::new(role(row.role)),
             Cell::new(free(row)).set_alignment(CellAlignment::Right),
-            Cell::new(place.map_or(String::new(), mark)),
+            Cell::new(place.map_or(String::new(), |place| (place + 1).to_string())),
         ];
         if has_booted {
             cells.insert(3, Cell::new(booted(row).map_or("", |one| &one.kernel)));
@@ -391,10 +381,9 @@ const fn role(role: Role) -> &'static str {
 }
 
 /// The document that `--json` writes.
-fn document(rows: &[Row], varied: &[Varied], interrupted: bool) -> impl Serialize {
+fn document(rows: &[Row], varied: &[Varied]) -> impl Serialize {
     let [fits, misses, not_compared, free, free_misses] = counts(rows);
     json!({
-        "interrupted": interrupted,
         "fit_low": Row::FIT.0,
         "fit_high": Row::FIT.1,
         "fits": fits,
@@ -517,7 +506,7 @@ mod tests {
         assert_eq!(numbers(&wrong), ["+0.48 ms", "-0.10 ms", "–"]);
         let close = number(22.46, 22.44).beyond(22.47, 0.05);
         assert_eq!(numbers(&close), ["-0.01 ms", "-0.03 ms", "±0.05"]);
-        let json = serde_json::to_value(document(&[row], &[], false)).unwrap();
+        let json = serde_json::to_value(document(&[row], &[])).unwrap();
         let (row, close) = (&json["rows"][0], |value: &serde_json::Value, to: f64| {
             value.as_f64().is_some_and(|value| (value - to).abs() < 1e-9)
         });
@@ -582,8 +571,7 @@ mod tests {
         let text = table(&rows, &mechanisms(&rows)).to_string();
         let last = |line: &str| line.split_whitespace().last().map(str::to_owned);
         let marks: Vec<_> = text.lines().skip(2).filter_map(last).collect();
-        assert_eq!(marks, ["a", "b", "a"]);
-        assert_eq!([mark(25), mark(26), mark(27)], ["z", "aa", "ab"]);
+        assert_eq!(marks, ["1", "2", "1"]);
     }
 
     #[test]
@@ -593,7 +581,7 @@ mod tests {
             Row::statement("s.t", "g", "a < b", ("1 < 2".into(), true), "m"),
             Row::not_modelled("s.t", "h", (7.5, "1/s"), "r"),
         ];
-        let json = serde_json::to_value(document(&rows, &[], false)).unwrap();
+        let json = serde_json::to_value(document(&rows, &[])).unwrap();
         assert_eq!(
             (&json["fits"], &json["misses"], &json["not_compared"]),
             (&1.into(), &1.into(), &1.into())

@@ -5,6 +5,14 @@ use std::fmt::Display;
 use bench::units;
 
 use crate::distinct::distinct;
+use crate::exit::Result;
+use crate::output::{self, Output};
+
+/// So many runs still stand side by side, each in a column of its own.
+const COLUMNS_MAX: usize = 4;
+
+/// A table's worth of figures: its title, and of each figure the name and how it is written.
+pub(super) type Group = (&'static str, Vec<(&'static str, String)>);
 
 /// A setting's name, its value in words, and how both together read in a sentence.
 pub(super) type Setting = (String, String, String);
@@ -56,13 +64,12 @@ impl Shape {
         shape
     }
 
-    /// What varies of these settings, in words: `4 CPUs, poll`; where nothing does, `otherwise`.
-    pub(super) fn words(&self, settings: Vec<Setting>, otherwise: &str) -> String {
-        if self.varies.is_empty() {
-            return otherwise.to_owned();
-        }
-        let varying = settings.into_iter().filter(|(name, ..)| self.varies.contains(name));
-        varying.map(|(_, _, words)| words).collect::<Vec<_>>().join(", ")
+    /// What varies of these settings, in words: `4 CPUs, poll`; where nothing does, the last.
+    pub(super) fn words(&self, settings: &[Setting]) -> String {
+        let varies = |(name, ..): &Setting| self.varies.contains(name);
+        let last = settings.last().filter(|_| self.varies.is_empty());
+        let told = settings.iter().filter(|setting| varies(setting)).chain(last);
+        told.map(|(_, _, words)| &**words).collect::<Vec<_>>().join(", ")
     }
 
     /// The values of what varies.
@@ -72,5 +79,35 @@ impl Shape {
             found.map_or("–".to_owned(), |(_, value, _)| value.clone())
         };
         self.varies.iter().map(value).collect()
+    }
+
+    /// Prints a table for each group of these runs' figures: a column for each run if there are
+    /// few, else a line.
+    pub(super) fn print(&self, runs: &[(Vec<Setting>, Vec<Group>)], output: &mut Output) -> Result {
+        let groups = runs.first().map_or(&[][..], |(_, groups)| groups);
+        for (number, (title, figures)) in groups.iter().enumerate() {
+            let names = || figures.iter().map(|(name, _)| (*name).to_owned());
+            let cells = |groups: &[Group]| -> Vec<String> {
+                groups[number].1.iter().map(|(_, cell)| cell.clone()).collect()
+            };
+            output.heading(title)?;
+            output.table(if runs.len() <= COLUMNS_MAX {
+                let heads = runs.iter().map(|(settings, _)| self.words(settings));
+                let header: Vec<_> = std::iter::once(String::new()).chain(heads).collect();
+                let columns: Vec<_> = runs.iter().map(|(_, groups)| cells(groups)).collect();
+                let row = |(place, name): (usize, String)| {
+                    let cells = columns.iter().map(|column| column[place].clone());
+                    std::iter::once(name).chain(cells).collect::<Vec<_>>()
+                };
+                output::table(&header, 1.., names().enumerate().map(row))
+            } else {
+                let header: Vec<_> = self.varies.iter().cloned().chain(names()).collect();
+                let row = |(settings, groups): &(Vec<Setting>, Vec<Group>)| {
+                    [self.values(settings), cells(groups)].concat()
+                };
+                output::table(&header, self.varies.len().., runs.iter().map(row))
+            })?;
+        }
+        Ok(())
     }
 }

@@ -14,9 +14,9 @@ use super::metric::percent;
 use super::options::WhatIfArgs;
 use super::pool::{self, Job};
 use super::product::{check_count, vary};
-use super::shape::{self, Setting, Shape};
+use super::shape::{self, Group, Setting, Shape};
 use crate::exit::{Exit, Failure, Result};
-use crate::output::{self, Output, SchemaId};
+use crate::output::{Output, SchemaId};
 
 /// The engine's name.
 pub(super) const NAME: &str = "srcu";
@@ -53,11 +53,10 @@ pub(super) fn run(args: &WhatIfArgs, quick: bool, output: &mut Output) -> Result
     let runs = runs(args, quick)?;
     let jobs: Vec<_> = runs.iter().map(job).collect();
     let reports = pool::run(&jobs, output);
-    let interrupted = output.interrupt.requested();
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
-    output.json(SCHEMA, &json!({ "interrupted": interrupted, "runs": all, }))?;
+    output.findings(SCHEMA, &json!({ "runs": all }))?;
     print(&runs, &reports, output)?;
-    Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
+    Ok(output.exit(Exit::Ok))
 }
 
 /// Every combination; the delay function varies fastest: each that is named, or, if none is, each
@@ -155,8 +154,8 @@ fn refuse_what_it_has_not(args: &WhatIfArgs) -> Result<()> {
     }
 }
 
-/// What can tell runs apart besides their delay function.
-fn settings(Run { options, sets, .. }: &Run) -> Vec<Setting> {
+/// What can tell runs apart.
+fn settings(Run { variant, options, sets }: &Run) -> Vec<Setting> {
     let machine = [
         shape::count("calls", options.calls.into()),
         shape::count("CPUs", options.cpus.into()),
@@ -166,25 +165,18 @@ fn settings(Run { options, sets, .. }: &Run) -> Vec<Setting> {
     ];
     let others = sets.iter().filter(|(name, _)| !["calls", "cpus", "hz"].contains(&&**name));
     let others = others.map(|(name, value)| shape::named(name, value));
-    machine.into_iter().chain(others).collect()
+    let delay = [shape::plain("delay function", variant)];
+    machine.into_iter().chain(others).chain(delay).collect()
 }
 
-/// Prints a line for each run; settings that all share stand above the table.
+/// Prints what all share, the figures, and what these are.
 fn print(runs: &[Run], reports: &[Option<Report>], output: &mut Output) -> Result<()> {
-    const METRICS: [&str; 8] =
-        ["seconds", "p50", "p99", "max", "worker", "awake", "sleeps", "pulls"];
-    output.heading("SRCU: grace periods, one after the other")?;
     let shape = Shape::of(&runs.iter().map(settings).collect::<Vec<_>>());
     output.line(shape.shared.join(", "))?;
-    let varies = shape.varies.iter().map(String::as_str);
-    let header: Vec<&str> = ["delay function"].into_iter().chain(varies).chain(METRICS).collect();
     let done =
         || runs.iter().zip(reports).filter_map(|(run, report)| Some((run, report.as_ref()?)));
-    let row = |(run, report): (&Run, &Report)| {
-        let names = [run.variant.clone()].into_iter().chain(shape.values(&settings(run)));
-        names.chain(cells(report)).collect::<Vec<_>>()
-    };
-    output.table(output::table(&header, shape.varies.len() + 1.., done().map(row)))?;
+    let told = done().map(|(run, report)| (settings(run), vec![figures(report)]));
+    shape.print(&told.collect::<Vec<_>>(), output)?;
     output.entries([
         ("p50, p99, max", "latency of a call"),
         ("worker", "its share of one CPU"),
@@ -199,18 +191,19 @@ fn print(runs: &[Run], reports: &[Option<Report>], output: &mut Output) -> Resul
     Ok(())
 }
 
-fn cells(report: &Report) -> [String; 8] {
+fn figures(report: &Report) -> Group {
     let time = |ns: u64| units::nanoseconds(ns as f64);
-    [
-        format!("{:.2}", report.elapsed_ns as f64 / 1e9),
-        time(report.latency_p50_ns),
-        time(report.latency_p99_ns),
-        time(report.latency_max_ns),
-        percent(report.worker_share_ppm()),
-        time(report.worker_awake_max_ns),
-        units::count(report.sleeps),
-        units::count(report.pulls),
-    ]
+    let figures = [
+        ("seconds", format!("{:.2}", report.elapsed_ns as f64 / 1e9)),
+        ("p50", time(report.latency_p50_ns)),
+        ("p99", time(report.latency_p99_ns)),
+        ("max", time(report.latency_max_ns)),
+        ("worker", percent(report.worker_share_ppm())),
+        ("awake", time(report.worker_awake_max_ns)),
+        ("sleeps", units::count(report.sleeps)),
+        ("pulls", units::count(report.pulls)),
+    ];
+    ("SRCU: grace periods, one after the other", figures.to_vec())
 }
 
 /// A run and its report, which it has unless it was interrupted.

@@ -61,12 +61,10 @@ struct Judged {
 
 /// Runs the suite and tells.
 pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
-    let quick = args.quick;
     let cases = cases(args)?;
     let reports = pool::run(&jobs(&cases), output);
     let judged = judge(cases, &reports);
-    let interrupted = output.interrupt.requested();
-    output.json(SCHEMA, &document(&judged, quick, interrupted))?;
+    output.findings(SCHEMA, &document(&judged, args.quick))?;
     print(&judged, output)?;
     // What is asked was recorded on the machines that the workloads have.
     let broken = match args.on_cpus {
@@ -77,7 +75,7 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
         let aim = &RECORDED.words[&target.aim][0];
         output.note(format!("{case}: {aim} was met when it was recorded"));
     }
-    Ok(super::exit(interrupted, !broken.is_empty()))
+    Ok(super::exit(output, !broken.is_empty()))
 }
 
 /// The cases that were asked for.
@@ -255,13 +253,12 @@ fn ratio(permille: u64) -> String {
 }
 
 /// The document that `--json` writes.
-fn document(judged: &[Judged], quick: bool, interrupted: bool) -> impl Serialize {
+fn document(judged: &[Judged], quick: bool) -> impl Serialize {
     let count = |reached| {
         let all = judged.iter().flat_map(|judged| &judged.targets);
         all.filter(|target| target.reached == reached).count()
     };
     json!({
-        "interrupted": interrupted,
         "quick": quick,
         "judged": suite::JUDGED,
         "reached": count(true),

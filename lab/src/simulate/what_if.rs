@@ -1,7 +1,6 @@
 //! What if: engines on machines that one does not have, and every combination of what is varied.
 
 use bench::units;
-use comfy_table::Table;
 use serde::Serialize;
 use serde_json::json;
 use simulate::{Report, run_with_progress};
@@ -9,21 +8,15 @@ use simulate::{Report, run_with_progress};
 use super::options::WhatIfArgs;
 use super::picture::{self, Panel};
 use super::pool::{self, Job};
-use super::product::{self, Base, Run, or_default};
+use super::product::{self, Run};
 use super::shape::{self, Setting, Shape};
-use super::{
-    costs, curves,
-    metric::{self, Group},
-};
+use super::{costs, curves, metric};
 use crate::exit::{Exit, Failure, Result};
 use crate::html;
-use crate::output::{self, Output, SchemaId};
+use crate::output::{Output, SchemaId};
 
 /// The JSON that is written, and its version; see `docs/JSON.md`.
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate", 1);
-
-/// So many runs still stand side by side, each in a column of its own.
-const COLUMNS_MAX: usize = 4;
 
 fn name(Run { setup, engine, workload, .. }: &Run) -> String {
     format!("{} on {} CPUs, {}", engine.name(), setup.cpus, workload.name())
@@ -45,7 +38,6 @@ pub(super) fn job(run: &Run) -> Job<'_, Report> {
 
 /// Every combination of what was typed.
 pub(super) fn runs(args: &WhatIfArgs, output: &mut Output) -> Result<Vec<Run>> {
-    let mut base = Base::of(args)?;
     if !args.variant.is_empty() {
         return Err(Failure::usage(format!(
             "--variant is of --engine {}, which runs alone",
@@ -53,11 +45,9 @@ pub(super) fn runs(args: &WhatIfArgs, output: &mut Output) -> Result<Vec<Run>> {
         )));
     }
     // Everything but the costs is checked before they are measured, which takes seconds.
-    product::runs(args, &base)?;
-    for name in or_default(&args.costs, "modern") {
-        base.costs.push(costs::by_name(&name, output)?);
-    }
-    product::runs(args, &base)
+    product::runs(args, &[])?;
+    let costs = args.costs.iter().map(|name| costs::by_name(name, output));
+    product::runs(args, &costs.collect::<Result<Vec<_>>>()?)
 }
 
 /// Runs every combination and tells.
@@ -77,9 +67,8 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     if let Some(svg) = &mut svg {
         svg.write(&picture::file(&panels(), &shape.shared))?;
     }
-    let interrupted = output.interrupt.requested();
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
-    output.json(SCHEMA, &json!({ "interrupted": interrupted, "runs": all, }))?;
+    output.findings(SCHEMA, &json!({ "runs": all }))?;
     print(&shape, &done, output)?;
     curves::add(&done, settings, output);
     if !done.is_empty() {
@@ -92,7 +81,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     for fault in &faults {
         output.note(fault);
     }
-    Ok(super::exit(interrupted, !faults.is_empty()))
+    Ok(super::exit(output, !faults.is_empty()))
 }
 
 /// Engines at fault: those that wanted callbacks run too early, or that no thread had queued.
@@ -125,11 +114,11 @@ pub(super) fn settings(Run { engine, workload, setup, costs, sets }: &Run) -> Ve
 }
 
 fn panel(run: &Run, report: &Report, shape: &Shape) -> Panel {
-    let title = shape.words(settings(run), run.engine.name());
+    let title = shape.words(&settings(run));
     Panel { title, grace_periods: report.timeline.clone() }
 }
 
-/// Prints the tables: a column for each run if there are few, else a line.
+/// Prints what all share, and the tables.
 fn print(shape: &Shape, done: &[(&Run, &Report)], output: &mut Output) -> Result<()> {
     let Some((first, _)) = done.first() else {
         return output.line("Nothing was simulated to its end.");
@@ -144,38 +133,8 @@ fn print(shape: &Shape, done: &[(&Run, &Report)], output: &mut Output) -> Result
             warm_up => format!(", after {} to warm up", units::nanoseconds(warm_up as f64)),
         }
     ))?;
-    let groups: Vec<_> = done.iter().map(|(_, report)| metric::groups(report)).collect();
-    for (number, (title, _)) in groups[0].iter().enumerate() {
-        let own: Vec<&Group> = groups.iter().map(|each| &each[number]).collect();
-        output.heading(title)?;
-        output.table(if done.len() <= COLUMNS_MAX {
-            columns(shape, done, &own)
-        } else {
-            lines(shape, done, &own)
-        })?;
-    }
-    Ok(())
-}
-
-fn columns(shape: &Shape, done: &[(&Run, &Report)], groups: &[&Group]) -> Table {
-    let name = |(run, _): &(&Run, &Report)| shape.words(settings(run), run.engine.name());
-    let names: Vec<String> = done.iter().map(name).collect();
-    let header: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
-    let row = |(place, (name, _)): (usize, &(&'static str, String))| {
-        let cells = groups.iter().map(|(_, figures)| &*figures[place].1);
-        std::iter::once(*name).chain(cells).collect::<Vec<_>>()
-    };
-    output::table(&header, 1.., groups[0].1.iter().enumerate().map(row))
-}
-
-fn lines(shape: &Shape, done: &[(&Run, &Report)], groups: &[&Group]) -> Table {
-    let names = groups[0].1.iter().map(|(name, _)| *name);
-    let header: Vec<&str> = shape.varies.iter().map(String::as_str).chain(names).collect();
-    let row = |((run, _), (_, figures)): (&(&Run, &Report), &&Group)| {
-        let cells = figures.iter().map(|(_, cell)| cell.clone());
-        shape.values(&settings(run)).into_iter().chain(cells).collect::<Vec<_>>()
-    };
-    output::table(&header, shape.varies.len().., done.iter().zip(groups).map(row))
+    let told = done.iter().map(|(run, report)| (settings(run), metric::groups(report).to_vec()));
+    shape.print(&told.collect::<Vec<_>>(), output)
 }
 
 /// A run and its report, which it has unless it was interrupted.
@@ -208,7 +167,7 @@ mod tests {
         let shape = shape_of(&runs);
         assert_eq!(shape.varies, ["Hz", "engine"]);
         assert_eq!(shape.values(&settings(&runs[1])), ["100", "tick"]);
-        assert_eq!(shape.words(settings(&runs[1]), ""), "100 Hz, tick");
+        assert_eq!(shape.words(&settings(&runs[1])), "100 Hz, tick");
         assert!(shape.shared.contains(&"2 CPUs".to_owned()), "{shape:?}");
         assert!(!shape.shared.iter().any(|words| words.contains("Hz")), "{shape:?}");
     }

@@ -107,7 +107,7 @@ fn is_of(path: &Path, user: Uid) -> bool {
 }
 
 fn does_not_serve(pid: u32) -> Failure {
-    Failure::Because(
+    Failure::because(
         Exit::Unsupported,
         format!(
             "process {pid} does not serve its statistics: start it with QUIESCENCE_STATS=1 in its \
@@ -171,7 +171,7 @@ pub(super) fn explain(pid: u32, error: io::Error, output: &Output) -> Failure {
         ErrorKind::UnexpectedEof => "closed the connection without an answer".to_owned(),
         _ => format!("cannot be asked: {error}"),
     };
-    Failure::Because(Exit::Unsupported, format!("process {pid} {why}"))
+    Failure::because(Exit::Unsupported, format!("process {pid} {why}"))
 }
 
 #[cfg(test)]

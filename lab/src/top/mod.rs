@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure, Result};
-use crate::number::{self, within};
+use crate::number::{real_within, within};
 use crate::output::{Output, SchemaId};
 use answer::Answer;
 use terminal::Keyboard;
@@ -39,12 +39,7 @@ pub(crate) struct TopArgs {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = number::real(text)?;
-    if (0.1..=3600.0).contains(&seconds) {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        Err(format!("{text} is out of range: at least 0.1, at most 3600"))
-    }
+    real_within(0.1, 3600.0)(text).map(Duration::from_secs_f64)
 }
 
 /// Runs the command.

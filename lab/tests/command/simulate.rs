@@ -166,7 +166,7 @@ fn boots_of_ones_own_can_be_tried() {
     let text = run("simulate --engine srcu --set calls=10 --set looks=5,6".split(' '));
     let (stdout, _) = expect_code(&text, 0);
     assert!(stdout.contains("10 calls, 128 CPUs, 250 Hz, preemptible"), "{stdout}");
-    let lines = |start: &str| stdout.lines().filter(|line| line.trim().starts_with(start)).count();
+    let lines = |name: &str| stdout.lines().filter(|line| line.contains(name)).count();
     assert_eq!((lines("final"), lines("adaptive")), (2, 0), "{stdout}");
 }
 
@@ -191,25 +191,6 @@ fn one_workload_of_the_suite_runs_on_a_larger_machine() {
     let started = |case: &Value| case["reports"][0]["threads_started"].as_u64().expect("a count");
     assert_eq!(started(alone), 0);
     assert!(started(crowd) > 64, "{crowd}");
-}
-
-#[test]
-fn the_list_has_the_numbers_of_the_machine() {
-    let (stdout, _) = expect_code(&run(["simulate", "--list"]), 0);
-    // Lines are wrapped.
-    let stdout = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (number, usual) in [
-        ("budget_ppm", "10,000"),
-        ("slice_us", "3,000"),
-        ("softirq_runs", "10"),
-        ("ksoftirqd_percent", "100"),
-        ("idle_look_every_ns", "0"),
-        ("background_every_us", "1,000,000"),
-    ] {
-        let what = stdout.split_once(number).expect(number).1;
-        let ends = what.find(']').map(|end| &what[..end]);
-        assert!(ends.is_some_and(|text| text.ends_with(&format!("[machine {usual}"))), "{number}");
-    }
 }
 
 /// Takes a minute and a half of CPU time.

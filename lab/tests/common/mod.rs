@@ -64,6 +64,9 @@ pub(crate) fn refused<S: AsRef<OsStr> + std::fmt::Debug>(args: &[S], expected: &
     let (stdout, stderr) = expect_code(&run(args), 2);
     assert!(stderr.contains(expected), "{args:?}: {stderr}");
     assert!(stdout.is_empty(), "{args:?} printed before it was refused: {stdout}");
+    for word in ["f64", "float literal", "invalid digit", "i64", "u32"] {
+        assert!(!stderr.contains(word), "{args:?}: {word} is Rust's: {stderr}");
+    }
 }
 
 /// The document that a command wrote to standard output, where all went well.

@@ -116,7 +116,6 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     let watch = Watch::begin();
     run_for_real(&mut cases, rounds, output)?;
     let others = others_share(&watch.end(false, false), kernel::online_cpus(&machine));
-    let interrupted = output.interrupt.requested();
     let models = models(&cases, rounds, output);
     let told: Vec<(&Case, Vec<Pair>)> = cases
         .iter()
@@ -131,8 +130,8 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
             100.0 * share
         ));
     }
-    output.json(SCHEMA, &document(&machine, &costs, &told, others, interrupted))?;
-    Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
+    output.findings(SCHEMA, &document(&machine, &costs, &told, others))?;
+    Ok(output.exit(Exit::Ok))
 }
 
 /// The share of all CPUs that others used, in this machine or beside it; none where the kernel does
@@ -271,7 +270,6 @@ fn document(
     costs: &Costs,
     told: &[(&Case, Vec<Pair>)],
     others_share: Option<f64>,
-    interrupted: bool,
 ) -> impl Serialize {
     let figure = |pair: &Pair| {
         json!({
@@ -292,7 +290,6 @@ fn document(
         })
     };
     json!({
-        "interrupted": interrupted,
         "machine": machine,
         "costs_ps": costs,
         "within": [*WITHIN.start(), *WITHIN.end()],
@@ -345,7 +342,9 @@ mod tests {
         let cases = cases(&machine, costs, true);
         let values = counted(RATES, WAITS_NS);
         let told = [(&cases[0], pairs(&[values; 3], &Some(values)))];
-        let document = document(&machine, &costs, &told, Some(0.5), false);
+        let mut document =
+            serde_json::to_value(document(&machine, &costs, &told, Some(0.5))).unwrap();
+        document["interrupted"] = false.into();
         let provenance = Provenance::of_this_run(false);
         let whole = output::complete(Some(SCHEMA), &document, &provenance);
         crate::schema::tests::hold(&whole.expect("it is JSON"));
