@@ -41,16 +41,10 @@ impl Running {
         Self { made: Cell::new(Amount::NONE), go: Cell::new(go) }
     }
 
-    /// One more begins, which was charged `bytes`.
+    /// Those that have begun were charged `made`.
     #[inline(always)]
-    pub(crate) fn begin(&self, bytes: u64) {
-        self.made.set(self.made.get().plus(Amount { objects: 1, bytes }));
-    }
-
-    /// Those that have begun: how many, and what they were charged.
-    #[inline(always)]
-    pub(crate) fn begun(&self) -> Amount {
-        self.made.get()
+    pub(crate) fn begun(&self, made: Amount) {
+        self.made.set(made);
     }
 
     /// The room that there is now.

@@ -592,20 +592,21 @@ impl Queue {
         // alone: if the library's own code panicked in it, the next round would go on from a cursor
         // that stands anywhere.
         let (mut panicked, in_user) = (0, &Cell::new(false));
-        let is_scanned = !protected.is_empty();
+        let (begun, is_scanned) = (&Cell::new(Amount::NONE), !protected.is_empty());
         // Without a clock if there are few.
         let ends_ns = batch::is_timed(claimed)
             .then(|| clock::monotonic_ns().saturating_add(domain.grace_periods.tuning.run_ns()));
-        let (begun, left) = running_callbacks(&domain.grace_periods, |running| {
-            while running.begun().objects < claimed {
-                let until = claimed.min((running.begun().objects / RUN_CHUNK + 1) * RUN_CHUNK);
+        let left = running_callbacks(&domain.grace_periods, |running| {
+            while begun.get().objects < claimed {
+                let until = claimed.min((begun.get().objects / RUN_CHUNK + 1) * RUN_CHUNK);
                 let cursor = &mut *cursor;
                 // Many under one catch: where one panics, the next round goes on behind it.
                 let some = move || {
-                    while running.begun().objects < until {
+                    while begun.get().objects < until {
                         // SAFETY: claimed and not yet read.
                         let one = unsafe { cursor.next() };
-                        running.begin(one.bytes());
+                        begun.set(begun.get().plus(Amount { objects: 1, bytes: one.bytes() }));
+                        running.begun(begun.get());
                         //~ skip-one
                         if is_scanned
                             && let Some(kept) = domain.kept.keep_if_protected(&one, protected)
@@ -624,13 +625,13 @@ impl Queue {
                     assert!(in_user.take(), "the library has panicked, not a callback");
                     panicked += 1;
                 }
-                if running.begun().objects.is_multiple_of(RUN_CHUNK)
+                if begun.get().objects.is_multiple_of(RUN_CHUNK)
                     && ends_ns.is_some_and(|ends_ns| clock::monotonic_ns() >= ends_ns)
                 {
                     break;
                 }
             }
-            (running.begun(), running.room())
+            running.room()
         });
         if panicked != 0 {
             domain.grace_periods.counters().callbacks_panicked.fetch_add(panicked, Relaxed);
@@ -642,8 +643,8 @@ impl Queue {
             domain.charge.give_back(left); //~ lost-room
         }
         //~ uncharged-twice
-        trace::callbacks_run(domain.grace_periods.source(), begun.objects);
-        begun
+        trace::callbacks_run(domain.grace_periods.source(), begun.get().objects);
+        begun.get()
     }
 
     /// Waits for the queue's runner, if there is one; may return before it stops. Returns whether
