@@ -261,7 +261,7 @@ pub(crate) mod tests {
 
     /// What is replaced is dropped, sooner or later; what is in the place can be read and goes
     /// with it.
-    pub(crate) fn keeps_its_word<R: Replace>(name: &'static str) {
+    pub(crate) fn keeps_its_word<R: Replace>(name: &str) {
         let scheme = R::new();
         let counted = Arc::new(());
         let place = scheme.place((0, Arc::clone(&counted)));

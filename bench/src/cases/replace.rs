@@ -49,6 +49,10 @@ pub(crate) trait Site: Sync {
     fn freed(&self) -> u64;
     /// Frees some of what waits, if the rival can be asked to.
     fn flush(&self);
+
+    /// Fails if the rival does not keep what [`Replace`] says, if it is one.
+    #[cfg(test)]
+    fn keeps_its_word(&self, _name: &str) {}
 }
 
 /// A thread that replaces.
@@ -111,6 +115,11 @@ impl<S: Replace, const WORDS: usize> Site for Replacements<S, WORDS> {
 
     fn flush(&self) {
         self.scheme.flush();
+    }
+
+    #[cfg(test)]
+    fn keeps_its_word(&self, name: &str) {
+        crate::serve::tests::keeps_its_word::<S>(name);
     }
 }
 

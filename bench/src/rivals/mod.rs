@@ -180,12 +180,6 @@ pub(crate) struct Rival {
     pub(crate) blocked: Option<fn() -> Box<dyn blocked::Site>>,
     pub(crate) domain: Option<domains::Memory>,
     pub(crate) store: Option<fn() -> Box<dyn serve::Arcs>>,
-    /// Fails if the design does not keep what [`serve::Replace`] says.
-    #[cfg(test)]
-    pub(crate) keeps_its_word: Option<fn(&'static str)>,
-    /// Fails if a map of it does not do what [`maps::Map`](crate::cases::maps::Map) says.
-    #[cfg(test)]
-    pub(crate) maps_checked: Option<fn(&str)>,
 }
 
 /// How it solves each [`Workload`].
@@ -216,10 +210,6 @@ impl Rival {
             blocked: None,
             domain: None,
             store: None,
-            #[cfg(test)]
-            keeps_its_word: None,
-            #[cfg(test)]
-            maps_checked: None,
         }
     }
 
@@ -331,8 +321,7 @@ impl Rival {
 
     /// An `Arc` in a place, of one word, replaced by new ones.
     const fn stored<R: serve::Replace>(self) -> Self {
-        let this = Self { stored: Some(Replacements::<R, 1>::boxed), ..self };
-        this.checked::<R>()
+        Self { stored: Some(Replacements::<R, 1>::boxed), ..self }
     }
 
     /// Such an `Arc`, read by what stands for it and by one's own, and replaced by one of two.
@@ -344,8 +333,7 @@ impl Rival {
 
     /// An object that is replaced, and retired: updates, tails, stalls.
     const fn replace<R: serve::Replace>(self) -> Self {
-        let this = Self { replace: Some(|_| Replacements::<R>::boxed()), ..self };
-        this.checked::<R>()
+        Self { replace: Some(|_| Replacements::<R>::boxed()), ..self }
     }
 
     /// The same of a design whose limit of what may wait is set, or of one in another language.
@@ -360,8 +348,7 @@ impl Rival {
 
     /// A hash table of chains, whose nodes are replaced.
     const fn chains<R: serve::Replace>(self) -> Self {
-        let this = Self { hash: Some(Chains::<R>::boxed), ..self };
-        this.checked::<R>()
+        Self { hash: Some(Chains::<R>::boxed), ..self }
     }
 
     /// A hash table of its own.
@@ -376,22 +363,12 @@ impl Rival {
 
     /// Maps for any key and any hash function.
     const fn maps<M: Maps>(self) -> Self {
-        Self {
-            maps: Some(Kinds::of::<M>()),
-            #[cfg(test)]
-            maps_checked: Some(Kinds::checks::<M>()),
-            ..self
-        }
+        Self { maps: Some(Kinds::of::<M>()), ..self }
     }
 
     /// Maps of words, with the hash function that all are given, and with their own one.
     const fn word_maps<M: Map<u64>, OwnHash: Map<u64>>(self) -> Self {
-        Self {
-            maps: Some(Kinds::of_words::<M, OwnHash>()),
-            #[cfg(test)]
-            maps_checked: Some(Kinds::checks_words::<M, OwnHash>()),
-            ..self
-        }
+        Self { maps: Some(Kinds::of_words::<M, OwnHash>()), ..self }
     }
 
     /// A hash table in another language.
@@ -439,16 +416,6 @@ impl Rival {
         Self { domain: Some(domains::memory::<D>), ..self }
     }
 
-    #[cfg(test)]
-    const fn checked<R: serve::Replace>(self) -> Self {
-        Self { keeps_its_word: Some(serve::tests::keeps_its_word::<R>), ..self }
-    }
-
-    #[cfg(not(test))]
-    const fn checked<R: serve::Replace>(self) -> Self {
-        self
-    }
-
     /// Whether it takes part in any case.
     #[cfg(test)]
     fn serves_any(&self) -> bool {
@@ -470,12 +437,13 @@ impl Rival {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
     use std::fs;
     use std::path::Path;
 
     use super::*;
     use crate::cases::object::turn;
+    use crate::cases::replace::Limit;
 
     /// A file without its line would be compiled nowhere, and missed by none of the other tests.
     #[test]
@@ -518,11 +486,8 @@ mod tests {
     #[test]
     fn every_design_shows_the_newest_object_and_drops_the_old_ones() {
         let _turn = turn();
-        let checks: BTreeMap<_, _> =
-            all().filter_map(|rival| Some((rival.name, rival.keeps_its_word?))).collect();
-        assert!(checks.len() >= 7, "{checks:?}");
-        for (name, keeps_its_word) in checks {
-            keeps_its_word(name);
-        }
+        let replaced = that(|rival| rival.replace.map(|make| make(Limit::Usual)));
+        let sites = replaced.chain(that(|rival| rival.stored.map(|make| make())));
+        assert!(sites.inspect(|(name, site)| site.keeps_its_word(name)).count() >= 7);
     }
 }
