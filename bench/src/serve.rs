@@ -93,7 +93,7 @@ macro_rules! arcs {
         }
 
         /// The pointer to a counted object.
-        #[derive(Debug)]
+        #[derive(Debug, Default)]
         pub(super) struct $scheme;
 
         $crate::serve::replace! {
@@ -119,15 +119,14 @@ pub(crate) trait Domain: Send + Sync + 'static {
 
 /// A way to protect an object that readers look at from the thread that replaces it.
 ///
-/// All of them allocate each new object, and give up the old one as their users would.
-pub(crate) trait Replace: Sized + Send + Sync + 'static {
+/// All of them allocate each new object, and give up the old one as their users would. What all
+/// places share (a collector, mostly nothing) is made by default.
+pub(crate) trait Replace: Default + Send + Sync + 'static {
     /// A pointer to an object, never empty.
     type Place<T: Send + Sync + 'static>: Send + Sync;
     /// What a thread holds while it works: a registration, mostly nothing.
     type Thread<'a>;
 
-    /// What all places share: a collector, mostly nothing.
-    fn new() -> Self;
     /// A place with this object in it.
     fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T>;
     /// Registers the calling thread.
@@ -170,13 +169,11 @@ macro_rules! given {
 pub(crate) use given;
 
 /// [`Replace`] for a design, by what is its own: its place of a `T` and what a thread holds, and an
-/// expression for each method. Without `new` nothing is shared, and without `thread` nothing held.
-/// Its freed objects are counted apart. Designs that differ by a type say where, by `freed`: a
+/// expression for each method. Without `thread` nothing is held. Its freed objects are counted apart. Designs that differ by a type say where, by `freed`: a
 /// static in their impl would be one for all of them.
 macro_rules! replace {
     (
         $(@[$($generics:tt)*])? $name:ty => $place:ty, $thread:ty;
-        $(new: $new:expr;)?
         place: |$place_in:pat_param, $object:ident| $make:expr;
         $(thread: |$thread_in:pat_param| $register:expr;)?
         read: |$read_in:pat_param, $by:pat_param, $from:ident, $look:ident| $read:expr;
@@ -188,10 +185,6 @@ macro_rules! replace {
         impl $(<$($generics)*>)? $crate::serve::Replace for $name {
             type Place<T: Send + Sync + 'static> = $place;
             type Thread<'a> = $thread;
-
-            fn new() -> Self {
-                $crate::serve::given!($($new)?; Self)
-            }
 
             fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(
                 &self,
@@ -262,7 +255,7 @@ pub(crate) mod tests {
     /// What is replaced is dropped, sooner or later; what is in the place can be read and goes
     /// with it.
     pub(crate) fn keeps_its_word<R: Replace>(name: &str) {
-        let scheme = R::new();
+        let scheme = R::default();
         let counted = Arc::new(());
         let place = scheme.place((0, Arc::clone(&counted)));
         let mut thread = scheme.thread();

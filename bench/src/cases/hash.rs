@@ -200,7 +200,7 @@ pub(crate) struct Chains<S: Replace> {
 
 impl<S: Replace> Chains<S> {
     pub(crate) fn boxed(keys: &[u64]) -> Box<dyn Table> {
-        let scheme = S::new();
+        let scheme = S::default();
         // Buckets without a key have a node that no thread looks for.
         let mut in_bucket = [u64::MAX; BUCKETS];
         for &key in keys {

@@ -223,6 +223,7 @@ mod tests {
     }
 
     /// A design whose threads take their time to register, and to leave.
+    #[derive(Default)]
     struct Slow;
 
     /// Since when a thread is registered.

@@ -86,7 +86,7 @@ struct Registered<'a, S: Replace, const WORDS: usize> {
 
 impl<S: Replace, const WORDS: usize> Replacements<S, WORDS> {
     pub(crate) fn boxed() -> Box<dyn Site> {
-        Self::with(S::new())
+        Self::with(S::default())
     }
 
     pub(crate) fn with(scheme: S) -> Box<dyn Site> {

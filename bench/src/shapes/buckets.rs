@@ -87,7 +87,7 @@ impl<R: Replace> Table for Buckets<R> {
         for (key, value) in entries {
             lists[hash(&key) as usize & (count - 1)].0.push((key, Arc::new(value)));
         }
-        let scheme = R::new();
+        let scheme = R::default();
         let bucket = |list| Bucket { list: scheme.place(list), updates: Mutex::new(()) };
         Self { buckets: lists.into_iter().map(bucket).collect(), scheme }
     }

@@ -167,7 +167,7 @@ impl<R: Replace, F: Find<R::Place<Value>>> Table for Places<R, F> {
     type Thread<'a> = R::Thread<'a>;
 
     fn new(entries: impl Iterator<Item = (Key, Value)>) -> Self {
-        let scheme = R::new();
+        let scheme = R::default();
         let places = entries.map(|(key, value)| (key, scheme.place(value))).collect();
         Self { places, scheme }
     }

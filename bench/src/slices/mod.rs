@@ -40,7 +40,7 @@ use crew::{Crew, cores, raised, raised_session};
 pub use judge::Missing;
 pub(crate) use judge::{Flaw, Flaws, Judged, both};
 use judge::{Span, Told, UNEVEN, judge};
-pub(crate) use scene::{Act, Cue, Played, Scene, Speed, usual_distance_ns};
+pub(crate) use scene::{Act, Cue, Played, Scene, usual_distance_ns};
 pub use verdict::{RunVerdict, Watch, load_field};
 
 /// About how long a slice takes: hundreds of steps of the clock, and shorter than a thread's turn
