@@ -125,19 +125,19 @@ pub(crate) trait Replace: Default + Send + Sync + 'static {
     /// A pointer to an object, never empty.
     type Place<T: Send + Sync + 'static>: Send + Sync;
     /// What a thread holds while it works: a registration, mostly nothing.
-    type Thread<'a>;
+    type Thread: 'static;
 
     /// A place with this object in it.
     fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T>;
     /// Registers the calling thread.
-    fn thread(&self) -> Self::Thread<'_>;
+    fn thread(&self) -> Self::Thread;
     /// Where the objects of this design, and of no other, are counted when they are freed.
     fn freed() -> &'static Freed;
 
     /// Hands the object to `look`, inside the read-side section.
     fn read<T: Send + Sync + 'static, R>(
         &self,
-        thread: &mut Self::Thread<'_>,
+        thread: &mut Self::Thread,
         place: &Self::Place<T>,
         look: impl FnOnce(&T) -> R,
     ) -> R;
@@ -145,13 +145,13 @@ pub(crate) trait Replace: Default + Send + Sync + 'static {
     /// Replaces the object, and retires the old one.
     fn replace<T: Send + Sync + 'static>(
         &self,
-        thread: &mut Self::Thread<'_>,
+        thread: &mut Self::Thread,
         place: &Self::Place<T>,
         value: T,
     );
 
     /// Called every few operations, outside every section.
-    fn pause(_thread: &mut Self::Thread<'_>) {}
+    fn pause(_thread: &mut Self::Thread) {}
 
     /// Frees some of what was retired, if the design can be asked to.
     fn flush(&self) {}
@@ -184,7 +184,7 @@ macro_rules! replace {
     ) => {
         impl $(<$($generics)*>)? $crate::serve::Replace for $name {
             type Place<T: Send + Sync + 'static> = $place;
-            type Thread<'a> = $thread;
+            type Thread = $thread;
 
             fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(
                 &self,
@@ -194,7 +194,7 @@ macro_rules! replace {
                 $make
             }
 
-            fn thread(&self) -> Self::Thread<'_> {
+            fn thread(&self) -> Self::Thread {
                 $(
                     let $thread_in = self;
                     $register
@@ -211,7 +211,7 @@ macro_rules! replace {
             #[inline(always)]
             fn read<T: Send + Sync + 'static, R>(
                 &self,
-                thread: &mut Self::Thread<'_>,
+                thread: &mut Self::Thread,
                 $from: &Self::Place<T>,
                 $look: impl FnOnce(&T) -> R,
             ) -> R {
@@ -222,7 +222,7 @@ macro_rules! replace {
             #[inline(always)]
             fn replace<T: Send + Sync + 'static>(
                 &self,
-                thread: &mut Self::Thread<'_>,
+                thread: &mut Self::Thread,
                 $at: &Self::Place<T>,
                 $value: T,
             ) {
@@ -232,7 +232,7 @@ macro_rules! replace {
 
             $(
                 #[inline(always)]
-                fn pause($pauses: &mut Self::Thread<'_>) {
+                fn pause($pauses: &mut Self::Thread) {
                     $pause;
                 }
             )?

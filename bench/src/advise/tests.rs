@@ -338,7 +338,7 @@ impl Ids for Reuses {
         self.0.lock().unwrap()[id as usize].take().is_some()
     }
 
-    fn read<R>(&self, id: u64, look: impl Look<R>) -> Option<R> {
+    fn read<R>(&self, id: u64, look: impl FnOnce(&Value) -> R) -> Option<R> {
         self.0.lock().unwrap()[id as usize].as_ref().map(look)
     }
 }

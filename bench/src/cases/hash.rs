@@ -214,12 +214,12 @@ impl<S: Replace> Chains<S> {
 impl<S: Replace> Table for Chains<S> {
     fn run(&self, operations: &[Operation], rounds: usize) {
         let (places, scheme) = (&*self.places, &self.scheme);
-        let search = |thread: &mut S::Thread<'_>, key| {
+        let search = |thread: &mut S::Thread, key| {
             scheme.read(thread, &places[bucket(key)], |node| {
                 (node.key == key).then_some(node.value[0])
             })
         };
-        let replace = |thread: &mut S::Thread<'_>, key| {
+        let replace = |thread: &mut S::Thread, key| {
             scheme.replace(thread, &places[bucket(key)], Node::new(key));
         };
         run(operations, rounds, &mut scheme.thread(), search, replace, S::pause);

@@ -41,6 +41,6 @@ fn read<R: Replace, const IS_NESTED: bool>(
     place: &R::Place<u64>,
 ) -> Duration {
     let (scheme, place) = black_box((scheme, place));
-    let once = |thread: &mut R::Thread<'_>| scheme.read(thread, place, |word| *word);
+    let once = |thread: &mut R::Thread| scheme.read(thread, place, |word| *word);
     timed(batches, &mut scheme.thread(), once, R::pause)
 }

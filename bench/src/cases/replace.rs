@@ -81,7 +81,7 @@ pub(crate) struct Replacements<S: Replace, const WORDS: usize = { OBJECT_BYTES /
 /// A thread of a [`Replacements`].
 struct Registered<'a, S: Replace, const WORDS: usize> {
     site: &'a Replacements<S, WORDS>,
-    thread: S::Thread<'a>,
+    thread: S::Thread,
 }
 
 impl<S: Replace, const WORDS: usize> Replacements<S, WORDS> {

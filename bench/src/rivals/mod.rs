@@ -63,7 +63,7 @@ use crate::cases::{blocked, boot, cells, enqueue, ids, store};
 use crate::locks::{InPlace, Locked, Locks};
 use crate::shapes::{
     Bounded, Buckets, Copies, Counted, Counting, Ids, Key, Keyed, Limited, Limiting, Make,
-    Numbered, OfMap, PerKey, Queued, Queueing, Ready, Table, Value, WORDS, Whole, Workload,
+    Numbered, PerKey, Queued, Queueing, Ready, Value, WORDS, Whole, Workload,
 };
 use crate::{serve, shapes};
 
@@ -237,7 +237,7 @@ impl Rival {
     }
 
     /// `rcu advise`: one value that is replaced as a whole.
-    const fn config<T: Table>(self) -> Self {
+    const fn config<T: Map<Key, Value>>(self) -> Self {
         self.solves(Workload::Config, Ready::<Keyed<T, false>>::boxed)
     }
 
@@ -262,8 +262,8 @@ impl Rival {
 
     /// `rcu advise`: a map as its own table.
     const fn table<M: Map<Key, Value>>(self) -> Self {
-        let this = self.solves(Workload::Table, Ready::<Keyed<OfMap<M>, false>>::boxed);
-        this.solves(Workload::Churn, Ready::<Keyed<OfMap<M>, true>>::boxed)
+        let this = self.solves(Workload::Table, Ready::<Keyed<M, false>>::boxed);
+        this.solves(Workload::Churn, Ready::<Keyed<M, true>>::boxed)
     }
 
     /// `rcu advise`: one lock of this kind around a value, a table, and what gives out ids.

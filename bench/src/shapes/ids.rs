@@ -67,7 +67,7 @@ pub(crate) struct Numbered<T> {
 }
 
 impl<T: Ids> Subject for Numbered<T> {
-    type Thread<'a> = ();
+    type Thread = ();
 
     fn new(job: &Job<'_>) -> Self {
         let table = T::new();

@@ -90,7 +90,7 @@ impl<S: Subject> Ready<S> {
         &self,
         job: &Job<'_>,
         operation: Operation,
-        thread: &mut S::Thread<'_>,
+        thread: &mut S::Thread,
         seat: &mut Seat,
         slice: Option<u32>,
     ) {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     impl Subject for Slow {
-        type Thread<'a> = Instant;
+        type Thread = Instant;
 
         fn new(_: &Job<'_>) -> Self {
             Self { registered_ns: AtomicU64::new(0) }

@@ -83,24 +83,50 @@ impl Key for String {
 ///
 /// Each method does what users of the map would do for it, each in a section of its own.
 pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
+    /// Whether the key matters. If not, those who measure do not touch keys either.
+    const KEYED: bool = true;
     /// What a thread holds while it works: mostly nothing.
     type Thread: 'static;
 
     /// An empty map that has room for so many entries, if it can be told.
-    fn with_capacity(entries: usize) -> Self;
+    fn with_capacity(_entries: usize) -> Self {
+        unreachable!("a map that is made of its entries")
+    }
+
+    /// A map of these entries.
+    fn of(entries: impl Iterator<Item = (K, V)>) -> Self {
+        let map = Self::with_capacity(entries.size_hint().0);
+        let mut thread = map.thread();
+        for (key, value) in entries {
+            map.insert(&mut thread, &key, value);
+        }
+        map
+    }
+
     /// Registers the calling thread.
     fn thread(&self) -> Self::Thread;
     /// Hands the value of a key to `look`, inside the section. Nothing if there is none.
     fn read<R>(&self, thread: &mut Self::Thread, key: &K, look: impl FnOnce(&V) -> R) -> Option<R>;
-    /// Gives a key a value, and says whether it had none.
-    fn insert(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool;
+
+    /// Gives a key a value, and says whether it had none. This or [`put`](Self::put) is its own.
+    #[inline(always)]
+    fn insert(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool {
+        !self.put(thread, key, value)
+    }
+
     /// Gives a key another value if it has one; says whether it had.
     #[cfg_attr(not(any(test, feature = "all-rivals")), expect(dead_code, reason = "of bustle"))]
-    fn update(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool
+    fn update(&self, _thread: &mut Self::Thread, _key: &K, _value: V) -> bool
     where
-        V: Copy;
+        V: Copy,
+    {
+        unreachable!("a map that is not asked for it")
+    }
+
     /// Removes a key, and says whether it was there.
-    fn remove(&self, thread: &mut Self::Thread, key: &K) -> bool;
+    fn remove(&self, _thread: &mut Self::Thread, _key: &K) -> bool {
+        unreachable!("a map whose keys stay")
+    }
 
     /// The value of a key.
     #[inline(always)]
@@ -143,6 +169,9 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
             assert!(self.insert(&mut thread, &key, number.into()), "numbers have different keys");
         }
     }
+
+    /// Called every few operations, outside every section.
+    fn pause(_thread: &mut Self::Thread) {}
 
     /// Frees what was replaced or removed, as far as the map can be asked to.
     fn flush(&self) {}
