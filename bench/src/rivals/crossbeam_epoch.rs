@@ -23,7 +23,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .replace::<Epoch>()
         .hoards()
         .chains::<Epoch>()
-        .wait(|| Arc::new(Epochs(Collector::new())))
+        .wait(|| Arc::new(Collector::new()))
         .enqueue(Replacements::<Epoch>::boxed, || {
             let pin = crossbeam_epoch::pin;
             Box::new(Closures(move || pin().defer(callback()), move || pin().flush()))
@@ -145,11 +145,9 @@ epochs! {
 }
 
 /// A collector with participants of its own.
-struct Epochs(Collector);
-
-impl Flavour for Epochs {
+impl Flavour for Collector {
     fn enrol(&self) -> Box<dyn Member + '_> {
-        Box::new(self.0.register())
+        Box::new(self.register())
     }
 }
 

@@ -59,7 +59,7 @@ use crate::cases::maps::locked::{LockedMap, One};
 use crate::cases::maps::{Kinds, Map, Maps};
 use crate::cases::replace::{self, Replacements, Site};
 use crate::cases::wait::Flavour;
-use crate::cases::{blocked, boot, cells, enqueue, ids, store};
+use crate::cases::{blocked, boot, cells, enqueue, store};
 use crate::locks::{InPlace, Locked, Locks};
 use crate::shapes::{
     Bounded, Buckets, Copies, Counted, Counting, Ids, Key, Keyed, Limited, Limiting, Make,
@@ -358,7 +358,7 @@ impl Rival {
 
     /// Numbers by ids that it gives out.
     const fn numbers<T: Ids<u64>>(self) -> Self {
-        Self { ids: Some(ids::Numbers::<T>::boxed), ..self }
+        Self { ids: Some(|keys| Box::new(Numbered::<T>::of(keys.iter().copied()))), ..self }
     }
 
     /// Maps for any key and any hash function.

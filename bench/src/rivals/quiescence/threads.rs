@@ -98,11 +98,9 @@ replace! {
 }
 
 /// A private domain of ours, with readers that enter and leave sections.
-pub(super) struct Sections(pub(super) Domain);
-
-impl Flavour for Sections {
+impl Flavour for Domain {
     fn enrol(&self) -> Box<dyn Member + '_> {
-        Box::new((self.0.reader(), &self.0))
+        Box::new((self.reader(), self))
     }
 }
 
