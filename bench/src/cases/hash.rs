@@ -8,8 +8,9 @@
 use std::hash::{BuildHasherDefault, Hasher};
 use std::thread;
 
-use super::maps::{Map, Random};
+use super::maps::Map;
 use super::object::in_turn;
+use super::tools::Random;
 use crate::sample::Sample;
 use crate::serve::Replace;
 use crate::slices::{Cue, Scene};
@@ -141,12 +142,11 @@ pub(crate) fn keys() -> Vec<u64> {
 
 /// So many operations with so many searches in a hundred.
 fn draw(keys: &[u64], count: usize, searches_percent: u32, seed: u64) -> Vec<Operation> {
-    // SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
-    let mut random = Random(seed);
+    let mut random = Random::new(0, seed);
     (0..count)
         .map(|_| Operation {
-            key: keys[(random.next() % keys.len() as u64) as usize],
-            replaces: random.next() % 100 >= u64::from(searches_percent),
+            key: keys[(random.number() % keys.len() as u64) as usize],
+            replaces: random.number() % 100 >= u64::from(searches_percent),
         })
         .collect()
 }
@@ -296,12 +296,6 @@ mod tests {
                 None
             }
             fn insert(&self, (): &mut (), _: &u64, _: Value) -> bool {
-                true
-            }
-            fn update(&self, (): &mut (), _: &u64, _: Value) -> bool {
-                true
-            }
-            fn remove(&self, (): &mut (), _: &u64) -> bool {
                 true
             }
         }

@@ -342,8 +342,9 @@ mod tests {
             assert_eq!(case.id, scene.named(scene.of.what.id));
             for rival in &case.rivals {
                 for (metric, values) in case.metrics.iter().zip(&rival.values) {
-                    // Beside other tests, which free, memory may seem to be none.
-                    let is_one = |value: &f64| value.is_finite() && *value >= 0.0;
+                    // That a map finds what is there, and nothing else, is asserted within. Beside
+                    // other tests, which free, memory may seem to be none.
+                    let is_one = |value: &f64| value.is_finite() && *value > 0.0;
                     let is_missing = rival.missing.is_some();
                     assert!(
                         values.len() == usize::from(!is_missing)

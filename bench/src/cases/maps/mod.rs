@@ -24,7 +24,7 @@ use std::marker::PhantomData;
 use foldhash::fast::FixedState;
 use hdrhistogram::Histogram;
 
-pub(crate) use self::mixed::{Random, Shape, measure, operations_in};
+pub(crate) use self::mixed::{Shape, measure, operations_in};
 use crate::clock::{TICKS_MAX, histogram};
 use crate::slices::Scene;
 
