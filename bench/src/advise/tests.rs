@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::thread;
 
 use super::*;
+use crate::cases::tools::Random;
 use crate::serve::Copied;
 use crate::shapes::*;
 use crate::slices::Part;
@@ -34,16 +35,10 @@ fn plan_of(workload: Workload) -> Plan {
 
 /// Two threads that read and update, in the order of a fixed generator.
 fn plan() -> Plan {
-    let mut state = 88_172_645_463_325_252_u64;
-    let mut draw = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state >> 16
-    };
+    let mut random = Random::new(0, 1);
     let mut operation = || {
-        let key = draw() as u32 % KEYS;
-        if draw() % 4 == 0 { Operation::update(key) } else { Operation::read(key) }
+        let key = random.below(KEYS as usize) as u32;
+        if random.below(4) == 0 { Operation::update(key) } else { Operation::read(key) }
     };
     Plan {
         keys: (0..KEYS).map(|i| format!("/some/path/{i}").into_bytes().into()).collect(),

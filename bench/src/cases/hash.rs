@@ -259,6 +259,7 @@ impl<M: Map<u64, Value>> Table for Mapped<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::maps::tests::Forgetful;
 
     #[test]
     fn every_key_has_a_chain_of_its_own() {
@@ -284,21 +285,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "a measurement does not panic")]
     fn a_table_that_loses_a_value_is_found_out() {
-        /// Forgets what is in it.
-        struct Forgetful;
-        impl Map<u64, Value> for Forgetful {
-            type Thread = ();
-            fn with_capacity(_: usize) -> Self {
-                Self
-            }
-            fn thread(&self) {}
-            fn read<R>(&self, (): &mut (), _: &u64, _: impl FnOnce(&Value) -> R) -> Option<R> {
-                None
-            }
-            fn insert(&self, (): &mut (), _: &u64, _: Value) -> bool {
-                true
-            }
-        }
         measure(Mapped::<Forgetful>::boxed, &keys(), 1, 50, 1, 5);
     }
 }

@@ -178,18 +178,11 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
+    use crate::host::spend;
 
     /// A design whose threads take their time to register, and to leave.
     struct Slow {
         registered_ns: AtomicU64,
-    }
-
-    /// Until the clock says so.
-    fn spend() {
-        let begin = Instant::now();
-        while begin.elapsed() < Duration::from_millis(1) {
-            std::hint::spin_loop();
-        }
     }
 
     impl Subject for Slow {

@@ -267,7 +267,8 @@ impl Churn {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Fast, Maps};
+    use super::super::tests::Forgetful;
+    use super::super::{Fast, Hashes, Maps};
     use super::*;
     use crate::rivals;
 
@@ -345,26 +346,9 @@ mod tests {
         }
     }
 
-    /// A map that does nothing that it is asked for.
-    struct Forgetful;
-
-    impl<K: Key> Map<K> for Forgetful {
-        type Thread = ();
-        fn with_capacity(_: usize) -> Self {
-            Self
-        }
-        fn thread(&self) {}
-        fn read<R>(&self, (): &mut (), _: &K, _: impl FnOnce(&u64) -> R) -> Option<R> {
-            None
-        }
-        fn insert(&self, (): &mut (), _: &K, _: u64) -> bool {
-            true
-        }
-    }
-
     impl Maps for Forgetful {
         type Own = Fast;
-        type Of<K: Key, S: super::super::Hashes> = Self;
+        type Of<K: Key, S: Hashes> = Forgetful;
     }
 
     #[test]

@@ -404,10 +404,31 @@ impl<M: Map<K>, K: Key> Table for Filled<M, K> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::cases::object::turn;
     use crate::rivals;
+
+    /// A map that forgets what is put into it.
+    pub(crate) struct Forgetful;
+
+    impl<K: Key, V: 'static> Map<K, V> for Forgetful {
+        type Thread = ();
+
+        fn with_capacity(_: usize) -> Self {
+            Self
+        }
+
+        fn thread(&self) {}
+
+        fn read<R>(&self, (): &mut (), _: &K, _: impl FnOnce(&V) -> R) -> Option<R> {
+            None
+        }
+
+        fn insert(&self, (): &mut (), _: &K, _: V) -> bool {
+            true
+        }
+    }
 
     #[test]
     fn numbers_have_different_keys_of_one_length() {
