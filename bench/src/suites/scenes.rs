@@ -138,11 +138,14 @@ impl Scenes<What> {
                     let idle = IdleThreads::gather(flavours.collect(), idle);
                     let idle = gathered(session, &case, idle)?;
                     let steps = steps_for(SECTION);
-                    session.interleave(rounds, case, budget, &mut |number| match what {
-                        What::Wait { readers, .. } => idle.measure(number, readers, 0, budget),
-                        What::Grace(readers) => idle.measure(number, readers, steps, budget / 2),
-                        What::Contended(readers) => idle.contend(number, readers, steps, budget),
-                        _ => unreachable!("these are the three that wait"),
+                    session.interleave(rounds, case, budget, &mut |number| {
+                        let beside = |readers, steps| idle.beside(number, readers, steps);
+                        match what {
+                            What::Wait { readers, .. } => beside(readers, 0).measure(budget),
+                            What::Grace(readers) => beside(readers, steps).measure(budget / 2),
+                            What::Contended(readers) => beside(readers, steps).contend(budget),
+                            _ => unreachable!("these are the three that wait"),
+                        }
                     })
                 })
             }
