@@ -169,8 +169,9 @@ macro_rules! given {
 pub(crate) use given;
 
 /// [`Replace`] for a design, by what is its own: its place of a `T` and what a thread holds, and an
-/// expression for each method. Without `thread` nothing is held. Its freed objects are counted apart. Designs that differ by a type say where, by `freed`: a
-/// static in their impl would be one for all of them.
+/// expression for each method. Without `thread` nothing is held. Its freed objects are counted
+/// apart. Designs that differ by a type say where, by `freed`: a static in their impl would be one
+/// for all of them.
 macro_rules! replace {
     (
         $(@[$($generics:tt)*])? $name:ty => $place:ty, $thread:ty;

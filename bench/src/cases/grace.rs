@@ -96,8 +96,8 @@ impl Beside<'_> {
         (waits, judged)
     }
 
-    /// Lets the readers read, and one updater wait for grace periods in a loop, all on whatever CPUs
-    /// there are.
+    /// Lets the readers read, and one updater wait for grace periods in a loop, all on whatever
+    /// CPUs there are.
     pub(crate) fn contend(&self, run_for: Duration) -> Sample {
         let mut grace_periods_per_second = 0.0;
         let cpu_before = cpu_time();

@@ -17,8 +17,8 @@ const UNTIL_PARKED: Duration = Duration::from_micros(50);
 /// What a sleep is asked for.
 const SLEEP: Duration = Duration::from_millis(1);
 
-/// What is timed for the figure of this name, on the first CPUs that this process may use; nothing of
-/// figures of other files.
+/// What is timed for the figure of this name, on the first CPUs that this process may use; nothing
+/// of figures of other files.
 pub(super) fn row(id: &str, cpus: [usize; 2]) -> Option<Made> {
     Some(Ok(match id {
         "interrupt" => return Some(interrupt()),

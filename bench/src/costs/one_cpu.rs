@@ -20,7 +20,8 @@ const LINE_WORDS: usize = 16;
 /// Bytes of a huge page.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// What is timed for the figure of this name, in so many threads; nothing of figures of other files.
+/// What is timed for the figure of this name, in so many threads; nothing of figures of other
+/// files.
 pub(super) fn row(id: &str, threads: usize) -> Option<Made> {
     // Relaxed: the order is not what is timed, and on x86 costs nothing more.
     let increment = |word: &AtomicU64| _ = word.fetch_add(1, Ordering::Relaxed);

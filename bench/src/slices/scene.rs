@@ -256,9 +256,9 @@ impl<R> Scene<R> {
         self.played[from..].iter().map(Played::cpu).sum()
     }
 
-    /// Operations of all threads in a second, each of which did so many; and the CPU time for one in
-    /// nanoseconds, that of workers and of what is freed afterwards included: what belongs to the
-    /// work is done by now.
+    /// Operations of all threads in a second, each of which did so many; and the CPU time for one
+    /// in nanoseconds, that of workers and of what is freed afterwards included: what belongs to
+    /// the work is done by now.
     pub(crate) fn speed(&self, each: f64) -> [f64; 2] {
         let operations = each * self.played.len() as f64;
         let cpu_ns = self.cpu_since_it_began().as_nanos() as f64;

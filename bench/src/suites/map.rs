@@ -231,9 +231,11 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
         let rounds = rounds.min(ROUNDS_BUILT[usize::from(scene.quick)]);
         let mut round = 0;
         let budget = scene.budget();
-        return Planned::sampled(case.comparing(compared), (rounds, budget), move |number| {
-            round += 1;
-            scene.sample(kinds[number], seed + round / kinds.len() as u64)
+        return Planned::new(case.comparing(compared), (rounds, budget), move |session, case| {
+            session.interleave(rounds, case, budget, &mut |number| {
+                round += 1;
+                scene.sample(kinds[number], seed + round / kinds.len() as u64)
+            })
         });
     }
     let budget = scene.measured();
