@@ -224,7 +224,8 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
     let [id, title] = [scene.of.what.id, scene.of.title].map(|pattern| scene.named(pattern));
     let kinds = |rival: &Rival| rival.maps.filter(|kinds| kinds.has(scene.shape.keys));
     let rivals: Vec<_> = rivals.iter().copied().filter(|rival| kinds(rival).is_some()).collect();
-    let case = Case::of(id, title, SUITES.map.metrics(scene.of), &rivals);
+    let names = rivals.iter().map(|rival| (rival.name, rival.ours));
+    let case = Case::new(id, title, SUITES.map.metrics(scene.of), names);
     let kinds: Vec<Kinds> = rivals.into_iter().filter_map(kinds).collect();
     if !scene.is_kept() {
         let compared = if scene.of.what.does == Does::Growth { 2 } else { 1 };

@@ -109,7 +109,8 @@ impl Scenes<What> {
         options: &Options,
     ) -> Planned {
         let (what, quick, seed) = (scene.what, usize::from(options.quick), options.seed);
-        let case = Case::of(scene.id, scene.title, self.metrics(scene), &rivals);
+        let names = rivals.iter().map(|rival| (rival.name, rival.ours));
+        let case = Case::new(scene.id, scene.title, self.metrics(scene), names);
         let (rounds, budget) = amount.of(options);
         let (times, timed) = (amount.times[quick], amount.timed[quick]);
         match what {
