@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::thread;
 
 use super::*;
+use crate::cases::object::turn;
 use crate::cases::tools::Random;
 use crate::serve::Copied;
 use crate::shapes::*;
@@ -99,6 +100,8 @@ fn each_design(check: impl Fn(Workload, &'static Design, &Plan)) {
         let plan = plan_of(workload);
         assert!(designs(workload).len() >= 3, "{workload:?} is no choice");
         for design in designs(workload) {
+            // Threads of other tests would free values in the lines of this one's.
+            let _turn = turn();
             check(workload, design, &plan);
         }
     }
