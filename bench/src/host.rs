@@ -52,6 +52,16 @@ impl Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Spends a millisecond, by the clock: what registering takes, or leaving, of designs whose threads
+/// take their time.
+#[cfg(test)]
+pub(crate) fn spend() {
+    let begin = std::time::Instant::now();
+    while begin.elapsed() < Duration::from_millis(1) {
+        std::hint::spin_loop();
+    }
+}
+
 /// A host that shows nothing. One test at a time has it: measurements that are disturbed are made
 /// again, 25 times at worst.
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub(crate) trait Lock<T>: Send + Sync + 'static {
 }
 
 /// A kind of lock, around anything.
-pub(crate) trait Locks: Send + Sync + 'static {
+pub(crate) trait Locks: Default + Send + Sync + 'static {
     type Of<T: Send + Sync + 'static>: Lock<T>;
     /// Where the objects of this kind, and of no other, are counted when they are freed.
     fn freed() -> &'static Freed;
@@ -34,7 +34,7 @@ macro_rules! lock {
         $(, $guard:expr)?
     ) => {
         /// The kind of this lock.
-        #[derive(Debug)]
+        #[derive(Debug, Default)]
         pub(crate) struct $kind;
 
         impl $crate::locks::Locks for $kind {
@@ -121,12 +121,11 @@ impl<L: Lock<()>> Domain for Locked<L> {
 }
 
 /// A lock of this kind around each object.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct InPlace<L>(PhantomData<L>);
 
 replace! {
     @[L: Locks] InPlace<L> => L::Of<T>, ();
-    new: Self(PhantomData);
     place: |_, value| Lock::new(value);
     read: |_, _, place, look| place.read(look);
     // Dropped when the lock is free again: no thread waits for the allocator.
@@ -138,12 +137,11 @@ replace! {
 ///
 /// The pointer is replaced under the lock, and the old object freed after it. As with the others,
 /// the object is the updater's to allocate.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Boxed<L>(PhantomData<L>);
 
 replace! {
     @[L: Locks] Boxed<L> => L::Of<Box<T>>, ();
-    new: Self(PhantomData);
     place: |_, value| Lock::new(Box::new(value));
     read: |_, _, place, look| place.read(|object| look(object));
     replace: |_, _, place, value| {

@@ -1,6 +1,6 @@
 //! What one measurement of a rival gives.
 
-use crate::slices::{Judged, Scene, Speed};
+use crate::slices::{Judged, Scene};
 
 /// A value for each metric of a case.
 #[derive(Debug)]
@@ -19,8 +19,7 @@ impl Sample {
     /// Of threads that all did `each` operations: those of all in a second, and the CPU time for
     /// one.
     pub(crate) fn of<R: Send>(scene: &Scene<R>, each: f64) -> Self {
-        let Speed { operations_per_second, cpu_ns } = scene.speed(each);
-        Self::new([operations_per_second, cpu_ns], scene.judged())
+        Self::new(scene.speed(each), scene.judged())
     }
 }
 

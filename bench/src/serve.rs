@@ -93,7 +93,7 @@ macro_rules! arcs {
         }
 
         /// The pointer to a counted object.
-        #[derive(Debug)]
+        #[derive(Debug, Default)]
         pub(super) struct $scheme;
 
         $crate::serve::replace! {
@@ -119,26 +119,25 @@ pub(crate) trait Domain: Send + Sync + 'static {
 
 /// A way to protect an object that readers look at from the thread that replaces it.
 ///
-/// All of them allocate each new object, and give up the old one as their users would.
-pub(crate) trait Replace: Sized + Send + Sync + 'static {
+/// All of them allocate each new object, and give up the old one as their users would. What all
+/// places share (a collector, mostly nothing) is made by default.
+pub(crate) trait Replace: Default + Send + Sync + 'static {
     /// A pointer to an object, never empty.
     type Place<T: Send + Sync + 'static>: Send + Sync;
     /// What a thread holds while it works: a registration, mostly nothing.
-    type Thread<'a>;
+    type Thread: 'static;
 
-    /// What all places share: a collector, mostly nothing.
-    fn new() -> Self;
     /// A place with this object in it.
     fn place<T: quiescence::Weigh + Send + Sync + 'static>(&self, value: T) -> Self::Place<T>;
     /// Registers the calling thread.
-    fn thread(&self) -> Self::Thread<'_>;
+    fn thread(&self) -> Self::Thread;
     /// Where the objects of this design, and of no other, are counted when they are freed.
     fn freed() -> &'static Freed;
 
     /// Hands the object to `look`, inside the read-side section.
     fn read<T: Send + Sync + 'static, R>(
         &self,
-        thread: &mut Self::Thread<'_>,
+        thread: &mut Self::Thread,
         place: &Self::Place<T>,
         look: impl FnOnce(&T) -> R,
     ) -> R;
@@ -146,13 +145,13 @@ pub(crate) trait Replace: Sized + Send + Sync + 'static {
     /// Replaces the object, and retires the old one.
     fn replace<T: Send + Sync + 'static>(
         &self,
-        thread: &mut Self::Thread<'_>,
+        thread: &mut Self::Thread,
         place: &Self::Place<T>,
         value: T,
     );
 
     /// Called every few operations, outside every section.
-    fn pause(_thread: &mut Self::Thread<'_>) {}
+    fn pause(_thread: &mut Self::Thread) {}
 
     /// Frees some of what was retired, if the design can be asked to.
     fn flush(&self) {}
@@ -170,13 +169,12 @@ macro_rules! given {
 pub(crate) use given;
 
 /// [`Replace`] for a design, by what is its own: its place of a `T` and what a thread holds, and an
-/// expression for each method. Without `new` nothing is shared, and without `thread` nothing held.
-/// Its freed objects are counted apart. Designs that differ by a type say where, by `freed`: a
-/// static in their impl would be one for all of them.
+/// expression for each method. Without `thread` nothing is held. Its freed objects are counted
+/// apart. Designs that differ by a type say where, by `freed`: a static in their impl would be one
+/// for all of them.
 macro_rules! replace {
     (
         $(@[$($generics:tt)*])? $name:ty => $place:ty, $thread:ty;
-        $(new: $new:expr;)?
         place: |$place_in:pat_param, $object:ident| $make:expr;
         $(thread: |$thread_in:pat_param| $register:expr;)?
         read: |$read_in:pat_param, $by:pat_param, $from:ident, $look:ident| $read:expr;
@@ -187,11 +185,7 @@ macro_rules! replace {
     ) => {
         impl $(<$($generics)*>)? $crate::serve::Replace for $name {
             type Place<T: Send + Sync + 'static> = $place;
-            type Thread<'a> = $thread;
-
-            fn new() -> Self {
-                $crate::serve::given!($($new)?; Self)
-            }
+            type Thread = $thread;
 
             fn place<T: ::quiescence::Weigh + Send + Sync + 'static>(
                 &self,
@@ -201,7 +195,7 @@ macro_rules! replace {
                 $make
             }
 
-            fn thread(&self) -> Self::Thread<'_> {
+            fn thread(&self) -> Self::Thread {
                 $(
                     let $thread_in = self;
                     $register
@@ -218,7 +212,7 @@ macro_rules! replace {
             #[inline(always)]
             fn read<T: Send + Sync + 'static, R>(
                 &self,
-                thread: &mut Self::Thread<'_>,
+                thread: &mut Self::Thread,
                 $from: &Self::Place<T>,
                 $look: impl FnOnce(&T) -> R,
             ) -> R {
@@ -229,7 +223,7 @@ macro_rules! replace {
             #[inline(always)]
             fn replace<T: Send + Sync + 'static>(
                 &self,
-                thread: &mut Self::Thread<'_>,
+                thread: &mut Self::Thread,
                 $at: &Self::Place<T>,
                 $value: T,
             ) {
@@ -239,7 +233,7 @@ macro_rules! replace {
 
             $(
                 #[inline(always)]
-                fn pause($pauses: &mut Self::Thread<'_>) {
+                fn pause($pauses: &mut Self::Thread) {
                     $pause;
                 }
             )?
@@ -261,8 +255,8 @@ pub(crate) mod tests {
 
     /// What is replaced is dropped, sooner or later; what is in the place can be read and goes
     /// with it.
-    pub(crate) fn keeps_its_word<R: Replace>(name: &'static str) {
-        let scheme = R::new();
+    pub(crate) fn keeps_its_word<R: Replace>(name: &str) {
+        let scheme = R::default();
         let counted = Arc::new(());
         let place = scheme.place((0, Arc::clone(&counted)));
         let mut thread = scheme.thread();

@@ -86,43 +86,37 @@ mod tests {
     }
 
     #[test]
-    fn three_figures_and_a_fitting_unit() {
-        assert_eq!(nanoseconds(0.28), "0.28 ns");
-        assert_eq!(nanoseconds(12.94), "12.9 ns");
-        assert_eq!(nanoseconds(999.6), "1.00 µs");
-        assert_eq!(nanoseconds(16_000_000.0), "16.0 ms");
-        assert_eq!(nanoseconds(f64::NAN), "–");
-        assert_eq!(figures(1234.5), "1234");
-        assert_eq!(figures(f64::INFINITY), "–");
-    }
-
-    #[test]
-    fn small_ratios_keep_two_figures() {
-        for (value, text) in [
-            (1_234.5, "1234"),
-            (1.0, "1.00"),
-            (0.123, "0.12"),
-            (0.0999, "0.10"),
-            (0.0123, "0.012"),
-            (0.000_98, "0.00098"),
-            (0.0, "0.00"),
-            (1e-12, "0.000000000"),
-            (f64::INFINITY, "–"),
-            (f64::NAN, "–"),
-        ] {
-            assert_eq!(ratio(value), text);
+    fn numbers_have_the_figures_that_people_read_and_a_fitting_unit() {
+        type Written = (fn(f64) -> String, f64, &'static str);
+        let all: [Written; 25] = [
+            (nanoseconds, 0.28, "0.28 ns"),
+            (nanoseconds, 12.94, "12.9 ns"),
+            (nanoseconds, 999.6, "1.00 µs"),
+            (nanoseconds, 16_000_000.0, "16.0 ms"),
+            (nanoseconds, f64::NAN, "–"),
+            (figures, 1234.5, "1234"),
+            (figures, f64::INFINITY, "–"),
+            (ratio, 1_234.5, "1234"),
+            (ratio, 1.0, "1.00"),
+            (ratio, 0.123, "0.12"),
+            (ratio, 0.0999, "0.10"),
+            (ratio, 0.0123, "0.012"),
+            (ratio, 0.000_98, "0.00098"),
+            (ratio, 0.0, "0.00"),
+            (ratio, 1e-12, "0.000000000"),
+            (ratio, f64::INFINITY, "–"),
+            (ratio, f64::NAN, "–"),
+            (|size| bytes(size as u64), 49_152.0, "48 KiB"),
+            (|size| bytes(size as u64), 1536.0, "1.50 KiB"),
+            (|size| bytes(size as u64), 12.0, "12 B"),
+            (|number| count(number as u64), 1_234_567.0, "1,234,567"),
+            (|number| count(number as u64), 100.0, "100"),
+            (percent, 99.9, "99.9"),
+            (percent, 50.0, "50"),
+            (percent, 0.0, "0"),
+        ];
+        for (write, value, text) in all {
+            assert_eq!(write(value), text);
         }
-    }
-
-    #[test]
-    fn sizes_and_counts() {
-        assert_eq!(bytes(48 << 10), "48 KiB");
-        assert_eq!(bytes(1536), "1.50 KiB");
-        assert_eq!(bytes(12), "12 B");
-        assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(count(100), "100");
-        assert_eq!(percent(99.9), "99.9");
-        assert_eq!(percent(50.0), "50");
-        assert_eq!(percent(0.0), "0");
     }
 }

@@ -63,20 +63,28 @@ pub(crate) struct Load {
 /// If a look-up of an entry that no thread touches fails, which would be a fault of ours.
 pub(crate) fn work(engine: Engine, load: &Load, duration: Duration) -> Sample {
     let bench = Bench::new(engine, load, false);
-    let (ran, ()) = bench.run(|_| thread::sleep(duration));
-    let readers = || ran.scene.played.iter().map(|reader| reader.result);
+    let grace_periods = || bench.domain.statistics().grace_periods;
+    let (scene, (begin, cpu_before, grace_periods_before)) = bench.run(|_| {
+        let before = (Instant::now(), cpu_time(), grace_periods());
+        thread::sleep(duration);
+        before
+    });
+    let [elapsed_s, cpu_s] =
+        [begin.elapsed(), cpu_time() - cpu_before].map(|time| time.as_secs_f64());
+    let grace_periods = (grace_periods() - grace_periods_before) as f64;
+    let readers = || scene.played.iter().map(|reader| reader.result);
     let iterations: f64 = readers().map(|(iterations, _)| f64::from(iterations)).sum();
     let busy_s: f64 = readers().map(|(_, busy)| busy.as_secs_f64()).sum();
     // So many CPUs the threads can keep busy.
     let cpus = thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let cpus_s = ran.elapsed_s * cpus.min(load.threads) as f64;
+    let cpus_s = elapsed_s * cpus.min(load.threads) as f64;
     let values = [
         1e9 * busy_s / iterations,
-        1e9 * ran.process_cpu_s / iterations,
-        100.0 * ran.process_cpu_s / cpus_s,
-        ran.grace_periods as f64 / ran.elapsed_s,
+        1e9 * cpu_s / iterations,
+        100.0 * cpu_s / cpus_s,
+        grace_periods / elapsed_s,
     ];
-    Sample::new(values, ran.scene.judged())
+    Sample::new(values, scene.judged())
 }
 
 /// The same load: how long callbacks take, many of which are queued for two thirds of `duration`;
@@ -143,15 +151,6 @@ impl Probes {
     }
 }
 
-/// What [`Bench::run`] saw.
-struct Ran {
-    elapsed_s: f64,
-    process_cpu_s: f64,
-    grace_periods: u64,
-    /// Of each reader.
-    scene: Scene<Seen>,
-}
-
 /// The iterations of a reader, and their time, pauses not included.
 type Seen = (u32, Duration);
 
@@ -171,7 +170,7 @@ impl<'t> Bench<'t> {
     }
 
     /// Has the readers work while `main` runs.
-    fn run<R>(&self, main: impl FnOnce(&AtomicI32) -> R) -> (Ran, R) {
+    fn run<R>(&self, main: impl FnOnce(&AtomicI32) -> R) -> (Scene<Seen>, R) {
         // The worker may run where the thread that starts it may: that must not be a reader, which
         // has one CPU.
         self.domain.call(|| ()).expect("nothing waits yet");
@@ -180,16 +179,7 @@ impl<'t> Bench<'t> {
         let act =
             |number| -> Act<'_, Seen> { Box::new(move |cue| Reader::new(self, number).run(cue)) };
         let acts = (0..self.load.threads).map(act).collect();
-        let grace_periods = || self.domain.statistics().grace_periods;
-        let (scene, (begin, cpu_before, before, seen)) =
-            Scene::play(0, acts, |stop| (Instant::now(), cpu_time(), grace_periods(), main(stop)));
-        let ran = Ran {
-            elapsed_s: begin.elapsed().as_secs_f64(),
-            process_cpu_s: (cpu_time() - cpu_before).as_secs_f64(),
-            grace_periods: grace_periods() - before,
-            scene,
-        };
-        (ran, seen)
+        Scene::play(0, acts, main)
     }
 
     /// Waits until a probe of each reader has run, on a busy machine too. Then has no more probes

@@ -29,6 +29,13 @@ pub(crate) struct IdleThreads {
     _idle: Crowd,
 }
 
+/// So many readers of a rival, which enter and leave sections of so many steps of a [`chain`].
+pub(crate) struct Beside<'a> {
+    flavour: &'a dyn Flavour,
+    readers: usize,
+    steps: u32,
+}
+
 impl IdleThreads {
     /// Gathers so many idle threads, all registered when this returns.
     ///
@@ -46,39 +53,33 @@ impl IdleThreads {
         Ok(Self { flavours, _idle: Crowd::gather(idle, enrol)? })
     }
 
-    /// Waits for grace periods one after another until `budget` is used up, while `readers` threads
-    /// enter and leave sections, each of so many steps of a [`chain`]: the median time of one in
-    /// nanoseconds, and what one in a hundred exceeds. With no steps readers never hold up a grace
-    /// period for long; with some, it waits for them to arrive as long again.
-    pub(crate) fn measure(
-        &self,
-        rival: usize,
-        readers: usize,
-        steps: u32,
-        budget: Duration,
-    ) -> Sample {
-        let (waits, judged) = self.waits(rival, readers, steps, budget);
+    /// A rival and so many readers beside them, in sections of so many steps (see [`steps_for`]).
+    pub(crate) fn beside(&self, rival: usize, readers: usize, steps: u32) -> Beside<'_> {
+        Beside { flavour: &*self.flavours[rival], readers, steps }
+    }
+}
+
+impl Beside<'_> {
+    /// Waits for grace periods one after another until `budget` is used up: the median time of one
+    /// in nanoseconds, and what one in a hundred exceeds. With no steps readers never hold up a
+    /// grace period for long; with some, it waits for them to arrive as long again.
+    pub(crate) fn measure(&self, budget: Duration) -> Sample {
+        let (waits, judged) = self.waits(budget);
         Sample::new([0.50, 0.99].map(|at| ns_of(waits.value_at_quantile(at))), judged)
     }
 
-    fn waits(
-        &self,
-        rival: usize,
-        readers: usize,
-        steps: u32,
-        budget: Duration,
-    ) -> (Histogram<u64>, Judged) {
-        let mut waits = histogram(TICKS_MAX);
-        let (_, judged) = self.beside_readers(rival, readers, steps, |synchronize| {
+    fn waits(&self, budget: Duration) -> (Histogram<u64>, Judged) {
+        let (has_steps, mut waits) = (self.steps > 0, histogram(TICKS_MAX));
+        let (_, judged) = self.play(|synchronize| {
             let begin = Instant::now();
             let mut count = 0;
             // Readers with sections of some length may be more than there are CPUs: until they have
             // all come to read, a grace period waits for no thread, and there would be many of
             // these.
-            while count < WARM_UP || (steps > 0 && begin.elapsed() < budget) {
+            while count < WARM_UP || (has_steps && begin.elapsed() < budget) {
                 synchronize();
                 count += 1;
-                if steps > 0 {
+                if has_steps {
                     thread::yield_now();
                 }
             }
@@ -95,19 +96,13 @@ impl IdleThreads {
         (waits, judged)
     }
 
-    /// Lets `readers` threads read in sections of `steps` steps (see [`steps_for`]), and one
-    /// updater wait for grace periods in a loop, all on whatever CPUs there are.
-    pub(crate) fn contend(
-        &self,
-        rival: usize,
-        readers: usize,
-        steps: u32,
-        run_for: Duration,
-    ) -> Sample {
+    /// Lets the readers read, and one updater wait for grace periods in a loop, all on whatever
+    /// CPUs there are.
+    pub(crate) fn contend(&self, run_for: Duration) -> Sample {
         let mut grace_periods_per_second = 0.0;
         let cpu_before = cpu_time();
         let begin = Instant::now();
-        let (reads, _) = self.beside_readers(rival, readers, steps, |synchronize| {
+        let (reads, _) = self.play(|synchronize| {
             let begin = Instant::now();
             let mut count = 0_u64;
             let mut elapsed = Duration::ZERO;
@@ -126,16 +121,10 @@ impl IdleThreads {
         Sample::new(values, None)
     }
 
-    /// Runs `update` beside so many readers; counts their sections, and tells whether it counts.
-    fn beside_readers(
-        &self,
-        rival: usize,
-        readers: usize,
-        steps: u32,
-        update: impl FnOnce(&mut dyn FnMut()) + Send,
-    ) -> (u64, Judged) {
+    /// Runs `update` beside the readers; counts their sections, and tells whether it counts.
+    fn play(&self, update: impl FnOnce(&mut dyn FnMut()) + Send) -> (u64, Judged) {
         let _turn = turn();
-        let flavour = &self.flavours[rival];
+        let &Beside { flavour, readers, steps } = self;
         let read = |cue: &Cue<'_>| {
             let mut member = flavour.enrol();
             cue.work(|stop| member.read_until(stop, steps, &mut 1))
@@ -193,9 +182,10 @@ mod tests {
             let idle_threads = IdleThreads::gather(everybody, idle).unwrap();
             for (rival, name) in names.into_iter().enumerate() {
                 for readers in [0, 1] {
-                    let (waits, _) = idle_threads.waits(rival, readers, 0, Duration::ZERO);
+                    let beside = idle_threads.beside(rival, readers, 0);
+                    let (waits, _) = beside.waits(Duration::ZERO);
                     assert_eq!(waits.len(), 1, "{name}: a budget of nothing is one");
-                    let latency = idle_threads.measure(rival, readers, 0, Duration::ZERO);
+                    let latency = beside.measure(Duration::ZERO);
                     assert!(latency.values[0] <= latency.values[1]);
                 }
             }

@@ -8,8 +8,9 @@
 use std::hash::{BuildHasherDefault, Hasher};
 use std::thread;
 
-use super::maps::{Map, Random};
+use super::maps::Map;
 use super::object::in_turn;
+use super::tools::Random;
 use crate::sample::Sample;
 use crate::serve::Replace;
 use crate::slices::{Cue, Scene};
@@ -141,12 +142,11 @@ pub(crate) fn keys() -> Vec<u64> {
 
 /// So many operations with so many searches in a hundred.
 fn draw(keys: &[u64], count: usize, searches_percent: u32, seed: u64) -> Vec<Operation> {
-    // SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
-    let mut random = Random(seed);
+    let mut random = Random::new(0, seed);
     (0..count)
         .map(|_| Operation {
-            key: keys[(random.next() % keys.len() as u64) as usize],
-            replaces: random.next() % 100 >= u64::from(searches_percent),
+            key: keys[(random.number() % keys.len() as u64) as usize],
+            replaces: random.number() % 100 >= u64::from(searches_percent),
         })
         .collect()
 }
@@ -200,7 +200,7 @@ pub(crate) struct Chains<S: Replace> {
 
 impl<S: Replace> Chains<S> {
     pub(crate) fn boxed(keys: &[u64]) -> Box<dyn Table> {
-        let scheme = S::new();
+        let scheme = S::default();
         // Buckets without a key have a node that no thread looks for.
         let mut in_bucket = [u64::MAX; BUCKETS];
         for &key in keys {
@@ -214,12 +214,12 @@ impl<S: Replace> Chains<S> {
 impl<S: Replace> Table for Chains<S> {
     fn run(&self, operations: &[Operation], rounds: usize) {
         let (places, scheme) = (&*self.places, &self.scheme);
-        let search = |thread: &mut S::Thread<'_>, key| {
+        let search = |thread: &mut S::Thread, key| {
             scheme.read(thread, &places[bucket(key)], |node| {
                 (node.key == key).then_some(node.value[0])
             })
         };
-        let replace = |thread: &mut S::Thread<'_>, key| {
+        let replace = |thread: &mut S::Thread, key| {
             scheme.replace(thread, &places[bucket(key)], Node::new(key));
         };
         run(operations, rounds, &mut scheme.thread(), search, replace, S::pause);
@@ -259,6 +259,7 @@ impl<M: Map<u64, Value>> Table for Mapped<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::maps::tests::Forgetful;
 
     #[test]
     fn every_key_has_a_chain_of_its_own() {
@@ -284,27 +285,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "a measurement does not panic")]
     fn a_table_that_loses_a_value_is_found_out() {
-        /// Forgets what is in it.
-        struct Forgetful;
-        impl Map<u64, Value> for Forgetful {
-            type Thread = ();
-            fn with_capacity(_: usize) -> Self {
-                Self
-            }
-            fn thread(&self) {}
-            fn read<R>(&self, (): &mut (), _: &u64, _: impl FnOnce(&Value) -> R) -> Option<R> {
-                None
-            }
-            fn insert(&self, (): &mut (), _: &u64, _: Value) -> bool {
-                true
-            }
-            fn update(&self, (): &mut (), _: &u64, _: Value) -> bool {
-                true
-            }
-            fn remove(&self, (): &mut (), _: &u64) -> bool {
-                true
-            }
-        }
         measure(Mapped::<Forgetful>::boxed, &keys(), 1, 50, 1, 5);
     }
 }

@@ -204,6 +204,7 @@ mod tests {
 
     use super::*;
     use crate::cases::read::{nested, reads};
+    use crate::host::spend;
     use crate::serve::replace;
     use crate::slices;
 
@@ -223,6 +224,7 @@ mod tests {
     }
 
     /// A design whose threads take their time to register, and to leave.
+    #[derive(Default)]
     struct Slow;
 
     /// Since when a thread is registered.
@@ -230,14 +232,6 @@ mod tests {
 
     /// How long threads were registered, in the order in which they left.
     static REGISTERED_FOR: Mutex<Vec<Duration>> = Mutex::new(Vec::new());
-
-    /// Until the clock says so.
-    fn spend() {
-        let begin = Instant::now();
-        while begin.elapsed() < Duration::from_millis(1) {
-            spin_loop();
-        }
-    }
 
     impl Drop for Registered {
         fn drop(&mut self) {

@@ -74,6 +74,7 @@ mod tests {
     use crate::locks::{InPlace, Locks};
     use crate::serve::Replace;
 
+    #[derive(Default)]
     struct Standard;
 
     impl Locks for Standard {

@@ -18,14 +18,14 @@ pub(crate) static SLOT: AtomicPtr<u64> = AtomicPtr::new((&raw const WORD).cast_m
 
 /// Reads of a word in a place.
 pub(crate) fn reads<R: Replace>() -> Loop {
-    let scheme = R::new();
+    let scheme = R::default();
     let place = scheme.place(1);
     Loop::new(move |batches| read::<R, false>(batches, &scheme, &place))
 }
 
 /// The same inside another section of the thread.
 pub(crate) fn nested<R: Replace>() -> Loop {
-    let scheme = R::new();
+    let scheme = R::default();
     let place = scheme.place(1);
     Loop::new(move |batches| {
         let outer = &mut scheme.thread();
@@ -41,6 +41,6 @@ fn read<R: Replace, const IS_NESTED: bool>(
     place: &R::Place<u64>,
 ) -> Duration {
     let (scheme, place) = black_box((scheme, place));
-    let once = |thread: &mut R::Thread<'_>| scheme.read(thread, place, |word| *word);
+    let once = |thread: &mut R::Thread| scheme.read(thread, place, |word| *word);
     timed(batches, &mut scheme.thread(), once, R::pause)
 }

@@ -42,25 +42,27 @@ pub(crate) type Make = fn(Limit) -> Box<dyn Site>;
 /// An object in its place, which is replaced and read.
 pub(crate) trait Site: Sync {
     /// Registers the calling thread to replace. One at a time.
-    fn updater(&self) -> Box<dyn Updater + '_>;
+    fn updater(&self) -> Box<dyn Worker + '_>;
     /// Registers the calling thread to read.
-    fn reader(&self) -> Box<dyn Reader + '_>;
+    fn reader(&self) -> Box<dyn Worker + '_> {
+        self.updater()
+    }
     /// Objects of this rival that were freed since the process began.
     fn freed(&self) -> u64;
     /// Frees some of what waits, if the rival can be asked to.
     fn flush(&self);
+
+    /// Fails if the rival does not keep what [`Replace`] says, if it is one.
+    #[cfg(test)]
+    fn keeps_its_word(&self, _name: &str) {}
 }
 
-/// A thread that replaces.
-pub(crate) trait Updater {
+/// A registered thread.
+pub(crate) trait Worker {
     /// Replaces so many objects.
     fn replace(&mut self, count: u64);
     /// Replaces an object for each place, and says how long it took.
     fn replace_timed(&mut self, samples: &mut [u32]);
-}
-
-/// A thread that reads.
-pub(crate) trait Reader {
     /// Reads until told to stop; how many reads there were.
     fn read_until(&mut self, stop: &AtomicI32) -> u64;
     /// Reads [`READS`] times for each place, and says how long it took.
@@ -77,32 +79,24 @@ pub(crate) struct Replacements<S: Replace, const WORDS: usize = { OBJECT_BYTES /
 }
 
 /// A thread of a [`Replacements`].
-struct Worker<'a, S: Replace, const WORDS: usize> {
+struct Registered<'a, S: Replace, const WORDS: usize> {
     site: &'a Replacements<S, WORDS>,
-    thread: S::Thread<'a>,
+    thread: S::Thread,
 }
 
 impl<S: Replace, const WORDS: usize> Replacements<S, WORDS> {
     pub(crate) fn boxed() -> Box<dyn Site> {
-        Self::with(S::new())
+        Self::with(S::default())
     }
 
     pub(crate) fn with(scheme: S) -> Box<dyn Site> {
         Box::new(Self { place: scheme.place(Object::new()), scheme })
     }
-
-    fn worker(&self) -> Worker<'_, S, WORDS> {
-        Worker { site: self, thread: self.scheme.thread() }
-    }
 }
 
 impl<S: Replace, const WORDS: usize> Site for Replacements<S, WORDS> {
-    fn updater(&self) -> Box<dyn Updater + '_> {
-        Box::new(self.worker())
-    }
-
-    fn reader(&self) -> Box<dyn Reader + '_> {
-        Box::new(self.worker())
+    fn updater(&self) -> Box<dyn Worker + '_> {
+        Box::new(Registered { site: self, thread: self.scheme.thread() })
     }
 
     fn freed(&self) -> u64 {
@@ -112,9 +106,14 @@ impl<S: Replace, const WORDS: usize> Site for Replacements<S, WORDS> {
     fn flush(&self) {
         self.scheme.flush();
     }
+
+    #[cfg(test)]
+    fn keeps_its_word(&self, name: &str) {
+        crate::serve::tests::keeps_its_word::<S>(name);
+    }
 }
 
-impl<S: Replace, const WORDS: usize> Worker<'_, S, WORDS> {
+impl<S: Replace, const WORDS: usize> Registered<'_, S, WORDS> {
     #[inline(always)]
     fn replace_one(&mut self) {
         self.site.scheme.replace(&mut self.thread, &self.site.place, Object::new());
@@ -126,7 +125,7 @@ impl<S: Replace, const WORDS: usize> Worker<'_, S, WORDS> {
     }
 }
 
-impl<S: Replace, const WORDS: usize> Updater for Worker<'_, S, WORDS> {
+impl<S: Replace, const WORDS: usize> Worker for Registered<'_, S, WORDS> {
     fn replace(&mut self, count: u64) {
         for _ in 0..count / PAUSE {
             for _ in 0..PAUSE {
@@ -150,9 +149,7 @@ impl<S: Replace, const WORDS: usize> Updater for Worker<'_, S, WORDS> {
             S::pause(&mut self.thread);
         }
     }
-}
 
-impl<S: Replace, const WORDS: usize> Reader for Worker<'_, S, WORDS> {
     fn read_until(&mut self, stop: &AtomicI32) -> u64 {
         let (mut sum, mut reads) = (0_u64, 0);
         // Relaxed: the flag ends the loop and publishes nothing.

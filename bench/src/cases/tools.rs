@@ -20,6 +20,7 @@ use std::time::Duration;
 use self::chapters::ladder::{self, Buckets, Copied, Records, Shared, Stage};
 use self::chapters::log::{self, Entries};
 use self::chapters::one_lock_at_a_time::{self, Containers};
+pub(crate) use self::chapters::random::Random;
 use self::chapters::{deleted_flag, inbox, lock_pairs, publish, shipping, when_to_stop};
 use self::paths::Tree;
 use self::semaphores::{ById, OneLock};
@@ -150,13 +151,5 @@ mod tests {
             let of = |operations| program.measure(Form::Before, 1, operations, 7).1;
             assert_ne!(of(300), of(200), "{}: the sum says what was done", program.name);
         }
-    }
-
-    #[test]
-    fn names_are_unique() {
-        let mut names: Vec<_> = PROGRAMS.iter().map(|program| program.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), PROGRAMS.len());
     }
 }

@@ -7,7 +7,7 @@
 //! (What readers free is not seen in it, but in their tail: [`super::tail`].)
 
 use super::object::in_turn;
-use super::replace::{Site, Updater, drain, warm_up};
+use super::replace::{Site, Worker, drain, warm_up};
 use crate::clock::quantile_ns;
 use crate::sample::Sample;
 use crate::slices::{Cue, Judged, Scene, both};
@@ -68,11 +68,7 @@ impl Loops<'_> {
     }
 
     /// So many updates, and the time until all is freed that can be.
-    fn play(
-        &self,
-        updates: u64,
-        update: impl FnOnce(&mut dyn Updater) -> u64 + Send,
-    ) -> Scene<u64> {
+    fn play(&self, updates: u64, update: impl FnOnce(&mut dyn Worker) -> u64 + Send) -> Scene<u64> {
         let before = self.site.freed();
         let read = |cue: &Cue<'_>| {
             let mut reader = self.site.reader();
@@ -91,14 +87,14 @@ impl Loops<'_> {
 const READY: u64 = 4 * BATCH;
 
 /// An updater that has done a little.
-fn ready(site: &dyn Site) -> Box<dyn Updater + '_> {
+fn ready(site: &dyn Site) -> Box<dyn Worker + '_> {
     let mut updater = site.updater();
     updater.replace(READY);
     updater
 }
 
 /// Replaces so many batches; the most objects that were seen to wait between them.
-fn unreclaimed_peak(site: &dyn Site, updater: &mut dyn Updater, batches: u64) -> u64 {
+fn unreclaimed_peak(site: &dyn Site, updater: &mut dyn Worker, batches: u64) -> u64 {
     let before = site.freed();
     let mut peak = 0;
     for batch in 1..=batches {

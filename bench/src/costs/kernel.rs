@@ -8,17 +8,38 @@ use std::time::{Duration, Instant};
 use rustix::process::getppid;
 use rustix::thread::{MembarrierCommand, membarrier};
 
+use super::Made;
 use super::one_cpu::register_membarrier;
-use crate::slices::{Missing, Part, Row, pinned};
+use crate::slices::{Part, Row, pinned};
 
 /// A thread that has said it parks does so within this time, on a machine that does little else.
 const UNTIL_PARKED: Duration = Duration::from_micros(50);
 /// What a sleep is asked for.
 const SLEEP: Duration = Duration::from_millis(1);
 
-/// A system call that does next to nothing.
-pub(super) fn system_call() -> Row<'static> {
-    Row::new(1, |part| part.times(|| _ = black_box(getppid())))
+/// What is timed for the figure of this name, on the first CPUs that this process may use; nothing
+/// of figures of other files.
+pub(super) fn row(id: &str, cpus: [usize; 2]) -> Option<Made> {
+    Some(Ok(match id {
+        "interrupt" => return Some(interrupt()),
+        "system_call" => Row::new(1, |part| part.times(|| _ = black_box(getppid()))),
+        "switch" => switch(cpus[0]),
+        "wake_up" => wake_up(WakeUp::Call, cpus),
+        "wake_up_latency" => wake_up(WakeUp::Latency, cpus),
+        "sleep_overrun" => asleep(0, || {
+            let before = Instant::now();
+            thread::sleep(SLEEP);
+            before.elapsed().saturating_sub(SLEEP)
+        }),
+        "thread_start" => asleep(1, || {
+            let before = Instant::now();
+            // A thread that cannot be started takes the whole command with it: so it would
+            // elsewhere.
+            thread::scope(|scope| _ = scope.spawn(|| ()));
+            before.elapsed()
+        }),
+        _ => return None,
+    }))
 }
 
 /// Something that sleeps, once for each count, beside so many threads of its own; how long each
@@ -28,28 +49,9 @@ fn asleep(helpers: u64, once: impl Fn() -> Duration + Sync + 'static) -> Row<'st
     Row { sleeps: Some(helpers), ..Row::new(1, body) }
 }
 
-/// How much later than asked for a thread runs that sleeps for a millisecond.
-pub(super) fn sleep_overrun() -> Row<'static> {
-    asleep(0, || {
-        let before = Instant::now();
-        thread::sleep(SLEEP);
-        before.elapsed().saturating_sub(SLEEP)
-    })
-}
-
-/// A thread started and joined.
-pub(super) fn thread_start() -> Row<'static> {
-    asleep(1, || {
-        let before = Instant::now();
-        // A thread that cannot be started takes the whole command with it: so it would elsewhere.
-        thread::scope(|scope| _ = scope.spawn(|| ()));
-        before.elapsed()
-    })
-}
-
 /// From one thread of a CPU to another one: a wake-up of the other one, a sleep of one's own and a
 /// switch. Two threads take turns there; a count is a turn of both.
-pub(super) fn switch(cpu: usize) -> Row<'static> {
+fn switch(cpu: usize) -> Row<'static> {
     let body = move |part: &Part<'_>| {
         let (_pinned, count) = (pinned(cpu), part.count);
         let turn = AtomicU64::new(0);
@@ -85,7 +87,7 @@ pub(super) fn switch(cpu: usize) -> Row<'static> {
 
 /// What is timed of a wake-up.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum WakeUp {
+enum WakeUp {
     /// What the thread that wakes another one pays.
     Call,
     /// From the beginning of that until the other one runs.
@@ -93,13 +95,13 @@ pub(super) enum WakeUp {
 }
 
 /// A thread on the first CPU wakes one that sleeps on the second.
-pub(super) fn wake_up(what: WakeUp, cpus: (usize, usize)) -> Row<'static> {
+fn wake_up(what: WakeUp, cpus: [usize; 2]) -> Row<'static> {
     let body = move |part: &Part<'_>| {
         let (base, count) = (Instant::now(), part.count);
         let (parked, woken_at) = (AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
-                let _pinned = pinned(cpus.1);
+                let _pinned = pinned(cpus[1]);
                 for round in 1..=count {
                     // Relaxed: it says when. The time is published with Release.
                     parked.store(round, Ordering::Relaxed);
@@ -107,7 +109,7 @@ pub(super) fn wake_up(what: WakeUp, cpus: (usize, usize)) -> Row<'static> {
                     woken_at.store(base.elapsed().as_nanos() as u64, Ordering::Release);
                 }
             });
-            let _pinned = pinned(cpus.0);
+            let _pinned = pinned(cpus[0]);
             let mut took_ns = 0;
             for round in 1..=count {
                 while parked.load(Ordering::Relaxed) < round {
@@ -141,7 +143,7 @@ pub(super) fn wake_up(what: WakeUp, cpus: (usize, usize)) -> Row<'static> {
 
 /// What a CPU loses to the interrupt of another CPU's `membarrier`: by how much less a thread
 /// counts there.
-pub(super) fn interrupt() -> Result<Row<'static>, Missing> {
+fn interrupt() -> Made {
     register_membarrier()?;
     let counter = AtomicU64::new(0);
     let body = move |part: &Part<'_>| {

@@ -19,8 +19,6 @@ use crate::data::read_toml;
 use crate::slices::{self, Missing, Row, RunVerdict, Wanted};
 use crate::statistics::{Spread, spread};
 use crate::{Host, units};
-use kernel::WakeUp;
-use two_cpus::Change;
 
 /// Time for each figure, when no thread is in a hurry and when somebody is.
 const BUDGET: Duration = Duration::from_millis(30);
@@ -179,40 +177,15 @@ pub fn measure(machine: &Machine, quick: bool, pin: bool, host: &mut dyn Host) -
 impl Machine {
     /// What is timed for the figure of this name, which needs so many CPUs.
     fn row(&self, id: &str, cpus: usize) -> Made {
-        let cpu = |number: usize| self.cpus.get(number).copied().unwrap_or(0);
         if self.cpus.len().max(1) < cpus {
             return Err(Missing::NeedsCpus(cpus));
         }
         if let Some(bytes) = self.chase_bytes(id) {
             return Ok(one_cpu::dependent_load(bytes));
         }
-        Ok(match id {
-            "instruction" => one_cpu::instruction(),
-            "clock_cycle" => one_cpu::clock_cycle(),
-            "atomic_increment" | "shared_increment" => one_cpu::atomic_increment(cpus),
-            "cmpxchg_atomic_increment" => one_cpu::compare_and_swap(),
-            "atomic_increment_cache_transfer" => two_cpus::transfer(Change::Increment),
-            "cmpxchg_blind_cache_transfer" => two_cpus::transfer(Change::BlindSwap),
-            "cmpxchg_cache_transfer_and_invalidate" => two_cpus::transfer(Change::LoadAndSwap),
-            "cpu_local_lock" | "shared_lock" => one_cpu::lock(cpus),
-            "read_lock" | "shared_read_lock" => one_cpu::read_lock(cpus),
-            "rcu_read" | "shared_rcu_read" => one_cpu::rcu_read(cpus),
-            "rcu_read_reader" => one_cpu::rcu_read_with_reader(),
-            "membarrier" => one_cpu::heavy_fence()?,
-            "membarrier_beside_reader" => one_cpu::beside_a_reader(one_cpu::heavy_fence()?),
-            "grace_period" => one_cpu::grace_period(),
-            "grace_period_beside_reader" => one_cpu::beside_a_reader(one_cpu::grace_period()),
-            "interrupt" => kernel::interrupt()?,
-            "system_call" => kernel::system_call(),
-            "pause" => one_cpu::pause(),
-            "allocate" => one_cpu::allocate(),
-            "switch" => kernel::switch(cpu(0)),
-            "wake_up" => kernel::wake_up(WakeUp::Call, (cpu(0), cpu(1))),
-            "wake_up_latency" => kernel::wake_up(WakeUp::Latency, (cpu(0), cpu(1))),
-            "sleep_overrun" => kernel::sleep_overrun(),
-            "thread_start" => kernel::thread_start(),
-            _ => unreachable!("{id} is no figure"),
-        })
+        let first = [0, 1].map(|number| self.cpus.get(number).copied().unwrap_or(0));
+        let row = one_cpu::row(id, cpus).or_else(|| two_cpus::row(id));
+        row.or_else(|| kernel::row(id, first)).expect("each figure of the list is timed")
     }
 
     /// How much to walk over so that a load finds its line in the level of this figure and in none

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use crossbeam_utils::CachePadded;
+use quiescence::Rcu;
 use rustix::mm::{Advice, madvise};
 use rustix::thread::{MembarrierCommand, membarrier};
 
+use super::Made;
 use crate::slices::{Missing, Part, Row, STREAM, stream};
 
 /// Bytes of a cache line, and how many `u32` it holds.
@@ -17,6 +19,46 @@ const LINE_WORDS: usize = 16;
 
 /// Bytes of a huge page.
 const HUGE_BYTES: usize = 2 << 20;
+
+/// What is timed for the figure of this name, in so many threads; nothing of figures of other
+/// files.
+pub(super) fn row(id: &str, threads: usize) -> Option<Made> {
+    // Relaxed: the order is not what is timed, and on x86 costs nothing more.
+    let increment = |word: &AtomicU64| _ = word.fetch_add(1, Ordering::Relaxed);
+    Some(Ok(match id {
+        "instruction" => instruction(),
+        "clock_cycle" => clock_cycle(),
+        "atomic_increment" | "shared_increment" => with(threads, AtomicU64::new(0), increment),
+        "cmpxchg_atomic_increment" => with(1, AtomicU64::new(0), |word| {
+            // Relaxed, as above. No other thread writes the word, so the exchange succeeds.
+            let value = word.load(Ordering::Relaxed);
+            let swapped =
+                word.compare_exchange(value, value + 1, Ordering::Relaxed, Ordering::Relaxed);
+            debug_assert!(swapped.is_ok(), "nobody else writes this word");
+        }),
+        "cpu_local_lock" | "shared_lock" => with(threads, Mutex::new(0_u64), |lock| {
+            *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        }),
+        "read_lock" | "shared_read_lock" => with(threads, RwLock::new(0_u64), |lock| {
+            black_box(*lock.read().unwrap_or_else(PoisonError::into_inner));
+        }),
+        "rcu_read" | "shared_rcu_read" => with(threads, Rcu::new(0_u64), |value| {
+            black_box(*value.load(&quiescence::read()));
+        }),
+        "rcu_read_reader" => rcu_read_with_reader(),
+        "membarrier" => return Some(heavy_fence()),
+        "membarrier_beside_reader" => return Some(heavy_fence().map(beside_a_reader)),
+        "grace_period" => grace_period(),
+        "grace_period_beside_reader" => beside_a_reader(grace_period()),
+        "pause" => with(1, (), |()| spin_loop()),
+        "allocate" => with(1, (), |()| _ = black_box(Vec::<u8>::with_capacity(black_box(256)))),
+        _ => return None,
+    }))
+}
+
+fn grace_period() -> Row<'static> {
+    with(1, (), |()| quiescence::synchronize())
+}
 
 /// `once`, again and again, with the same thing in all threads; its neighbours are kept away.
 fn with<T: Send + Sync + 'static>(
@@ -33,7 +75,7 @@ fn with<T: Send + Sync + 'static>(
 }
 
 /// One instruction among others that do not wait for it.
-pub(super) fn instruction() -> Row<'static> {
+fn instruction() -> Row<'static> {
     let body = |part: &Part<'_>| {
         let mut state = black_box([1, 2, 3, 4, 5, 6, 7, 8]);
         let took = part.times(|| stream(&mut state));
@@ -44,7 +86,7 @@ pub(super) fn instruction() -> Row<'static> {
 }
 
 /// One clock cycle: a chain of additions and exclusive-ors, each of which waits for the last one.
-pub(super) fn clock_cycle() -> Row<'static> {
+fn clock_cycle() -> Row<'static> {
     const STEPS: u64 = 2 * 16;
     let body = |part: &Part<'_>| {
         let (mut a, mut b) = black_box((1_u64, 2_u64));
@@ -114,46 +156,9 @@ fn use_huge_pages(memory: &mut [u32]) {
     _ = unsafe { madvise(memory.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
 }
 
-/// An atomic increment of one word by so many threads.
-pub(super) fn atomic_increment(threads: usize) -> Row<'static> {
-    // Relaxed: the order is not what is timed, and on x86 costs nothing more.
-    with(threads, AtomicU64::new(0), |word| _ = word.fetch_add(1, Ordering::Relaxed))
-}
-
-/// The same increment as a load and a compare-and-swap.
-pub(super) fn compare_and_swap() -> Row<'static> {
-    with(1, AtomicU64::new(0), |word| {
-        // Relaxed, as above. No other thread writes the word, so the exchange succeeds.
-        let value = word.load(Ordering::Relaxed);
-        let swapped = word.compare_exchange(value, value + 1, Ordering::Relaxed, Ordering::Relaxed);
-        debug_assert!(swapped.is_ok(), "nobody else writes this word");
-    })
-}
-
-/// A mutex that so many threads want: locked and unlocked.
-pub(super) fn lock(threads: usize) -> Row<'static> {
-    with(threads, Mutex::new(0_u64), |lock| {
-        *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-    })
-}
-
-/// A reader-writer lock that so many threads want: locked for reading and unlocked.
-pub(super) fn read_lock(threads: usize) -> Row<'static> {
-    with(threads, RwLock::new(0_u64), |lock| {
-        black_box(*lock.read().unwrap_or_else(PoisonError::into_inner));
-    })
-}
-
-/// A read-side critical section of this library, with a load in it.
-pub(super) fn rcu_read(threads: usize) -> Row<'static> {
-    with(threads, quiescence::Rcu::new(0_u64), |value| {
-        black_box(*value.load(&quiescence::read()));
-    })
-}
-
-/// The same with an explicit reader, which skips finding its thread.
-pub(super) fn rcu_read_with_reader() -> Row<'static> {
-    let value = quiescence::Rcu::new(0_u64);
+/// A section of this library with an explicit reader, which skips finding its thread.
+fn rcu_read_with_reader() -> Row<'static> {
+    let value = Rcu::new(0_u64);
     Row::new(1, move |part| {
         let (value, reader) = (black_box(&value), quiescence::Domain::global().reader());
         part.times(|| _ = black_box(*value.load(&reader.read())))
@@ -161,24 +166,9 @@ pub(super) fn rcu_read_with_reader() -> Row<'static> {
     .even()
 }
 
-/// The instruction between two looks of a loop that spins.
-pub(super) fn pause() -> Row<'static> {
-    with(1, (), |()| spin_loop())
-}
-
-/// 256 bytes allocated and freed by the same thread.
-pub(super) fn allocate() -> Row<'static> {
-    with(1, (), |()| _ = black_box(Vec::<u8>::with_capacity(black_box(256))))
-}
-
-/// A grace period.
-pub(super) fn grace_period() -> Row<'static> {
-    with(1, (), |()| quiescence::synchronize())
-}
-
-/// The same, or a membarrier, while another thread is in one section after the other.
-pub(super) fn beside_a_reader(measured: Row<'static>) -> Row<'static> {
-    let value = quiescence::Rcu::new(0_u64);
+/// A grace period, or a membarrier, while another thread is in one section after the other.
+fn beside_a_reader(measured: Row<'static>) -> Row<'static> {
+    let value = Rcu::new(0_u64);
     let body = move |part: &Part<'_>| match part.me {
         0 => (measured.body)(part),
         _ => part.until_over(|| _ = black_box(*value.load(&quiescence::read()))),
@@ -187,7 +177,7 @@ pub(super) fn beside_a_reader(measured: Row<'static>) -> Row<'static> {
 }
 
 /// One private expedited membarrier.
-pub(super) fn heavy_fence() -> Result<Row<'static>, Missing> {
+fn heavy_fence() -> Made {
     register_membarrier()?;
     Ok(with(1, (), |()| {
         let fenced = membarrier(MembarrierCommand::PrivateExpedited);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
+use super::Made;
 use crate::slices::Row;
 
 /// Lines moved in a turn: enough for the clock, few enough to stay in any first-level cache.
@@ -25,7 +26,7 @@ type Line = CachePadded<AtomicU64>;
 
 /// What is done to a line that the other CPU wrote last.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Change {
+enum Change {
     /// An atomic increment.
     Increment,
     /// A compare-and-swap that guesses the old value.
@@ -34,8 +35,19 @@ pub(super) enum Change {
     LoadAndSwap,
 }
 
+/// What is timed for the figure of this name; nothing of figures of other files.
+pub(super) fn row(id: &str) -> Option<Made> {
+    let change = match id {
+        "atomic_increment_cache_transfer" => Change::Increment,
+        "cmpxchg_blind_cache_transfer" => Change::BlindSwap,
+        "cmpxchg_cache_transfer_and_invalidate" => Change::LoadAndSwap,
+        _ => return None,
+    };
+    Some(Ok(transfer(change)))
+}
+
 /// Changing one line that the other CPU changed last. Each count of a thread is a turn.
-pub(super) fn transfer(change: Change) -> Row<'static> {
+fn transfer(change: Change) -> Row<'static> {
     let lines: Vec<Line> = (0..LINES).map(|_| Line::default()).collect();
     let turn = AtomicU64::new(0);
     let body = move |part: &crate::slices::Part<'_>| {

@@ -8,9 +8,10 @@ use arc_swap::{ArcSwap, Cache};
 
 use super::Rival;
 use crate::cases::loops::{Loop, Looped, timed};
+use crate::cases::maps::Map;
 use crate::cases::read::reads;
 use crate::serve::{arcs, copied};
-use crate::shapes::{Key, Look, Table, Value, Whole};
+use crate::shapes::{Key, Value, Whole};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("arc-swap")
@@ -41,28 +42,33 @@ fn cached() -> Loop {
 
 /// One value, of which each thread keeps a cache.
 #[derive(Debug)]
-struct Cached(ArcSwap<Value>);
+struct Cached(Arc<ArcSwap<Value>>);
 
-impl Table for Cached {
+impl Map<Key, Value> for Cached {
     const KEYED: bool = false;
-    type Thread<'a> = Cache<&'a ArcSwap<Value>, Arc<Value>>;
+    type Thread = Cache<Arc<ArcSwap<Value>>, Arc<Value>>;
 
-    fn new(mut entries: impl Iterator<Item = (Key, Value)>) -> Self {
+    fn of(mut entries: impl Iterator<Item = (Key, Value)>) -> Self {
         let (_, value) = entries.next().expect("a config has one value");
-        Self(ArcSwap::from_pointee(value))
+        Self(Arc::new(ArcSwap::from_pointee(value)))
     }
 
-    fn thread(&self) -> Self::Thread<'_> {
-        Cache::new(&self.0)
+    fn thread(&self) -> Self::Thread {
+        Cache::new(Arc::clone(&self.0))
     }
 
     #[inline]
-    fn read<R>(&self, thread: &mut Self::Thread<'_>, _key: &Key, look: impl Look<R>) -> Option<R> {
+    fn read<R>(
+        &self,
+        thread: &mut Self::Thread,
+        _key: &Key,
+        look: impl FnOnce(&Value) -> R,
+    ) -> Option<R> {
         Some(look(thread.load()))
     }
 
     #[inline]
-    fn put(&self, _thread: &mut Self::Thread<'_>, _key: &Key, value: Value) -> bool {
+    fn put(&self, _thread: &mut Self::Thread, _key: &Key, value: Value) -> bool {
         self.0.store(Arc::new(value));
         true
     }

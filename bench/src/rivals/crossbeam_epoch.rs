@@ -23,7 +23,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .replace::<Epoch>()
         .hoards()
         .chains::<Epoch>()
-        .wait(|| Arc::new(Epochs(Collector::new())))
+        .wait(|| Arc::new(Collector::new()))
         .enqueue(Replacements::<Epoch>::boxed, || {
             let pin = crossbeam_epoch::pin;
             Box::new(Closures(move || pin().defer(callback()), move || pin().flush()))
@@ -45,7 +45,7 @@ macro_rules! epochs {
         use $module as epoch;
 
         /// Epochs: readers pin the current one, of the collector that all share.
-        #[derive(Debug)]
+        #[derive(Debug, Default)]
         pub(super) struct Epoch;
 
         /// By handles of the threads', without the look into thread-local storage.
@@ -55,6 +55,12 @@ macro_rules! epochs {
         impl Handles {
             pub(super) fn within(domain: $domain) -> Self {
                 Self($collector(&domain), domain)
+            }
+        }
+
+        impl Default for Handles {
+            fn default() -> Self {
+                Self::within(Default::default())
             }
         }
 
@@ -119,7 +125,6 @@ macro_rules! epochs {
 
         $crate::serve::replace! {
             Handles => Place<T>, epoch::LocalHandle;
-            new: Self::within(<$domain>::default());
             place: |_, value| Place(epoch::Atomic::new(value));
             thread: |handles| handles.0.register();
             read: |_, handle, place, look| place.read(&handle.pin(), look);
@@ -140,11 +145,9 @@ epochs! {
 }
 
 /// A collector with participants of its own.
-struct Epochs(Collector);
-
-impl Flavour for Epochs {
+impl Flavour for Collector {
     fn enrol(&self) -> Box<dyn Member + '_> {
-        Box::new(self.0.register())
+        Box::new(self.register())
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("haphazard")
 
 /// Hazard pointers: a reader protects one object, not all that it might see. They stay, as its
 /// documentation has it: no allocation or list in the loop.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Hazard;
 
 /// A pointer that frees its object when it is dropped.

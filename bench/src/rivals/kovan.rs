@@ -19,7 +19,7 @@ pub(super) const RIVALS: &[Rival] = &[
 ];
 
 /// One collector, which all its users share.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Crystalline;
 
 /// What a thread leaves behind without a flush waits until the process ends.

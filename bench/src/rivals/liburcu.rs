@@ -26,15 +26,15 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Read, || read(&MEMB, |flavour| flavour.read))
         .times(Looped::Nested, || read(&MEMB, |flavour| flavour.read_nested))
         .hash_with(|keys| Box::new(Chains::new(keys, &table::MEMB)))
-        .wait(|| Arc::new(OneDomain(&MEMB))),
+        .wait(|| Arc::new(&MEMB)),
     Rival::new("liburcu-qsbr")
         .times(Looped::Read, || read(&QSBR, |flavour| flavour.read))
         .hash_with(|keys| Box::new(Chains::new(keys, &table::QSBR)))
-        .wait(|| Arc::new(OneDomain(&QSBR))),
+        .wait(|| Arc::new(&QSBR)),
     Rival::new("liburcu-bp")
         .times(Looped::Read, || read(&BP, |flavour| flavour.read))
         .times(Looped::Nested, || read(&BP, |flavour| flavour.read_nested))
-        .wait(|| Arc::new(OneDomain(&BP))),
+        .wait(|| Arc::new(&BP)),
     Rival::new("liburcu-call")
         .replace_with(|_| Box::new(Replaced::new(&BY_CALL)))
         .hoards()
@@ -111,17 +111,15 @@ impl Drop for Registered {
 }
 
 /// A flavour of liburcu; the process has one domain of each.
-struct OneDomain(&'static Flavour);
-
-impl wait::Flavour for OneDomain {
+impl wait::Flavour for &'static Flavour {
     fn enrol(&self) -> Box<dyn Member + '_> {
-        Box::new(Registered::new(self.0))
+        Box::new(Registered::new(self))
     }
 
     fn enrol_idle(&self) -> Box<dyn Idle + '_> {
-        let registered = Registered::new(self.0);
+        let registered = Registered::new(self);
         // SAFETY: this thread is registered, and outside every section.
-        unsafe { (self.0.offline)() };
+        unsafe { (self.offline)() };
         Box::new(registered)
     }
 }

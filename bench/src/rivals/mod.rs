@@ -59,11 +59,11 @@ use crate::cases::maps::locked::{LockedMap, One};
 use crate::cases::maps::{Kinds, Map, Maps};
 use crate::cases::replace::{self, Replacements, Site};
 use crate::cases::wait::Flavour;
-use crate::cases::{blocked, boot, cells, enqueue, ids, store};
+use crate::cases::{blocked, boot, cells, enqueue, store};
 use crate::locks::{InPlace, Locked, Locks};
 use crate::shapes::{
     Bounded, Buckets, Copies, Counted, Counting, Ids, Key, Keyed, Limited, Limiting, Make,
-    Numbered, OfMap, PerKey, Queued, Queueing, Ready, Table, Value, WORDS, Whole, Workload,
+    Numbered, PerKey, Queued, Queueing, Ready, Value, WORDS, Whole, Workload,
 };
 use crate::{serve, shapes};
 
@@ -180,12 +180,6 @@ pub(crate) struct Rival {
     pub(crate) blocked: Option<fn() -> Box<dyn blocked::Site>>,
     pub(crate) domain: Option<domains::Memory>,
     pub(crate) store: Option<fn() -> Box<dyn serve::Arcs>>,
-    /// Fails if the design does not keep what [`serve::Replace`] says.
-    #[cfg(test)]
-    pub(crate) keeps_its_word: Option<fn(&'static str)>,
-    /// Fails if a map of it does not do what [`maps::Map`](crate::cases::maps::Map) says.
-    #[cfg(test)]
-    pub(crate) maps_checked: Option<fn(&str)>,
 }
 
 /// How it solves each [`Workload`].
@@ -216,10 +210,6 @@ impl Rival {
             blocked: None,
             domain: None,
             store: None,
-            #[cfg(test)]
-            keeps_its_word: None,
-            #[cfg(test)]
-            maps_checked: None,
         }
     }
 
@@ -247,7 +237,7 @@ impl Rival {
     }
 
     /// `rcu advise`: one value that is replaced as a whole.
-    const fn config<T: Table>(self) -> Self {
+    const fn config<T: Map<Key, Value>>(self) -> Self {
         self.solves(Workload::Config, Ready::<Keyed<T, false>>::boxed)
     }
 
@@ -272,8 +262,8 @@ impl Rival {
 
     /// `rcu advise`: a map as its own table.
     const fn table<M: Map<Key, Value>>(self) -> Self {
-        let this = self.solves(Workload::Table, Ready::<Keyed<OfMap<M>, false>>::boxed);
-        this.solves(Workload::Churn, Ready::<Keyed<OfMap<M>, true>>::boxed)
+        let this = self.solves(Workload::Table, Ready::<Keyed<M, false>>::boxed);
+        this.solves(Workload::Churn, Ready::<Keyed<M, true>>::boxed)
     }
 
     /// `rcu advise`: one lock of this kind around a value, a table, and what gives out ids.
@@ -331,8 +321,7 @@ impl Rival {
 
     /// An `Arc` in a place, of one word, replaced by new ones.
     const fn stored<R: serve::Replace>(self) -> Self {
-        let this = Self { stored: Some(Replacements::<R, 1>::boxed), ..self };
-        this.checked::<R>()
+        Self { stored: Some(Replacements::<R, 1>::boxed), ..self }
     }
 
     /// Such an `Arc`, read by what stands for it and by one's own, and replaced by one of two.
@@ -344,8 +333,7 @@ impl Rival {
 
     /// An object that is replaced, and retired: updates, tails, stalls.
     const fn replace<R: serve::Replace>(self) -> Self {
-        let this = Self { replace: Some(|_| Replacements::<R>::boxed()), ..self };
-        this.checked::<R>()
+        Self { replace: Some(|_| Replacements::<R>::boxed()), ..self }
     }
 
     /// The same of a design whose limit of what may wait is set, or of one in another language.
@@ -360,8 +348,7 @@ impl Rival {
 
     /// A hash table of chains, whose nodes are replaced.
     const fn chains<R: serve::Replace>(self) -> Self {
-        let this = Self { hash: Some(Chains::<R>::boxed), ..self };
-        this.checked::<R>()
+        Self { hash: Some(Chains::<R>::boxed), ..self }
     }
 
     /// A hash table of its own.
@@ -371,27 +358,17 @@ impl Rival {
 
     /// Numbers by ids that it gives out.
     const fn numbers<T: Ids<u64>>(self) -> Self {
-        Self { ids: Some(ids::Numbers::<T>::boxed), ..self }
+        Self { ids: Some(|keys| Box::new(Numbered::<T>::of(keys.iter().copied()))), ..self }
     }
 
     /// Maps for any key and any hash function.
     const fn maps<M: Maps>(self) -> Self {
-        Self {
-            maps: Some(Kinds::of::<M>()),
-            #[cfg(test)]
-            maps_checked: Some(Kinds::checks::<M>()),
-            ..self
-        }
+        Self { maps: Some(Kinds::of::<M>()), ..self }
     }
 
     /// Maps of words, with the hash function that all are given, and with their own one.
     const fn word_maps<M: Map<u64>, OwnHash: Map<u64>>(self) -> Self {
-        Self {
-            maps: Some(Kinds::of_words::<M, OwnHash>()),
-            #[cfg(test)]
-            maps_checked: Some(Kinds::checks_words::<M, OwnHash>()),
-            ..self
-        }
+        Self { maps: Some(Kinds::of_words::<M, OwnHash>()), ..self }
     }
 
     /// A hash table in another language.
@@ -439,16 +416,6 @@ impl Rival {
         Self { domain: Some(domains::memory::<D>), ..self }
     }
 
-    #[cfg(test)]
-    const fn checked<R: serve::Replace>(self) -> Self {
-        Self { keeps_its_word: Some(serve::tests::keeps_its_word::<R>), ..self }
-    }
-
-    #[cfg(not(test))]
-    const fn checked<R: serve::Replace>(self) -> Self {
-        self
-    }
-
     /// Whether it takes part in any case.
     #[cfg(test)]
     fn serves_any(&self) -> bool {
@@ -470,12 +437,13 @@ impl Rival {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
     use std::fs;
     use std::path::Path;
 
     use super::*;
     use crate::cases::object::turn;
+    use crate::cases::replace::Limit;
 
     /// A file without its line would be compiled nowhere, and missed by none of the other tests.
     #[test]
@@ -518,11 +486,8 @@ mod tests {
     #[test]
     fn every_design_shows_the_newest_object_and_drops_the_old_ones() {
         let _turn = turn();
-        let checks: BTreeMap<_, _> =
-            all().filter_map(|rival| Some((rival.name, rival.keeps_its_word?))).collect();
-        assert!(checks.len() >= 7, "{checks:?}");
-        for (name, keeps_its_word) in checks {
-            keeps_its_word(name);
-        }
+        let replaced = that(|rival| rival.replace.map(|make| make(Limit::Usual)));
+        let sites = replaced.chain(that(|rival| rival.stored.map(|make| make())));
+        assert!(sites.inspect(|(name, site)| site.keeps_its_word(name)).count() >= 7);
     }
 }

@@ -16,12 +16,10 @@ use quiescence::collections::{CopyMap, HashMap, IdMap, Queue as Fifo, Stack};
 use quiescence::sync::{Counter, ExactCounter, Latch, LimitCounter, SeqLock};
 use quiescence::{ArcCell, Domain, Rcu, Srcu, cell::Snapshot, tag::ThreadTag, tuning::Fences};
 
-use self::cells::{InCell, InExactCell, Snapshots};
+use self::cells::{InCell, InExactCell};
 use self::epoch::{Epoch, Handles, by_handle};
 use self::srcu::BUSY;
-use self::threads::{
-    Announcers, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads, by_limit,
-};
+use self::threads::{Announcers, Limited, LimitedAnnouncers, QuiescentStates, Threads, by_limit};
 use super::Rival;
 use crate::cases::boot::Slots;
 use crate::cases::counters::counts;
@@ -54,7 +52,7 @@ pub(super) const RIVALS: &[Rival] = &[
             Box::new(Closures(call, quiescence::barrier))
         })
         .has_barrier()
-        .wait(|| Arc::new(Sections(Domain::new())))
+        .wait(|| Arc::new(Domain::new()))
         .boot(|| srcu::table(Srcu::new()))
         .blocked(|| Box::new(Srcu::new()))
         .domain::<Srcu>(),
@@ -86,7 +84,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .wait(|| Arc::new(QuiescentStates(Domain::new()))),
     Rival::ours("quiescence-fencing")
         .times(Looped::Read, || by_reader(Rcu::new_in(1, fencing()), false))
-        .wait(|| Arc::new(Sections(fencing()))),
+        .wait(|| Arc::new(fencing())),
     Rival::ours("quiescence-busy")
         .boot(|| srcu::table(Srcu::with_delay(&BUSY)))
         .blocked(|| Box::new(Srcu::with_delay(&BUSY))),
@@ -109,7 +107,7 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-idmap").ids::<IdMap<Value>>().numbers::<IdMap<u64>>(),
     Rival::ours("quiescence-snapshot")
         .copied::<Snapshot<[u64; WORDS]>>()
-        .waits_for_none(|| Arc::new(Snapshots(Snapshot::new([1; 4])))),
+        .waits_for_none(|| Arc::new(Snapshot::new([1; 4]))),
     Rival::ours("quiescence-seqlock").copied::<SeqLock<[u64; WORDS]>>().cell::<SeqLock<[u64; 4]>>(),
     Rival::ours("quiescence-latch").cell::<Latch<[u64; 4]>>(),
     Rival::ours("quiescence-cache").times(Looped::Guard, cells::cache),

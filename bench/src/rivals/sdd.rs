@@ -22,7 +22,7 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
     })];
 
 /// Epochs, with garbage in the retiring thread's hands.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Sdd;
 
 /// Advances the epoch if no thread is behind. Garbage of ended threads is freed by the thread that

@@ -21,7 +21,7 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
     .chains::<Hyaline>()];
 
 /// Batches are handed to the active readers, and the last one frees them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Hyaline(Collector);
 
 /// A pointer that frees its object when it is dropped.
@@ -30,7 +30,6 @@ struct Place<T>(AtomicPtr<T>);
 
 replace! {
     Hyaline => Place<T>, ();
-    new: Self(Collector::new());
     place: |_, value| Place(AtomicPtr::new(Box::into_raw(Box::new(value))));
     read: |hyaline, _, place, look| {
         let guard = hyaline.0.enter();

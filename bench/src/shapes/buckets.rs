@@ -8,8 +8,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::table::{Key, Look, Table, hash};
+use super::table::{Key, hash};
 use super::value::Value;
+use crate::cases::maps::Map;
 use crate::serve::Replace;
 
 /// A key and its value, which the lists of before and after have in common.
@@ -64,7 +65,7 @@ impl<R: Replace> Buckets<R> {
     #[inline]
     fn edit(
         &self,
-        thread: &mut R::Thread<'_>,
+        thread: &mut R::Thread,
         key: &Key,
         change: impl FnOnce(&List) -> (Vec<Entry>, bool),
     ) -> bool {
@@ -76,10 +77,10 @@ impl<R: Replace> Buckets<R> {
     }
 }
 
-impl<R: Replace> Table for Buckets<R> {
-    type Thread<'a> = R::Thread<'a>;
+impl<R: Replace> Map<Key, Value> for Buckets<R> {
+    type Thread = R::Thread;
 
-    fn new(entries: impl Iterator<Item = (Key, Value)>) -> Self {
+    fn of(entries: impl Iterator<Item = (Key, Value)>) -> Self {
         let entries: Vec<_> = entries.collect();
         let count = entries.len().max(1).next_power_of_two();
         let mut lists: Vec<List> = Vec::new();
@@ -87,22 +88,27 @@ impl<R: Replace> Table for Buckets<R> {
         for (key, value) in entries {
             lists[hash(&key) as usize & (count - 1)].0.push((key, Arc::new(value)));
         }
-        let scheme = R::new();
+        let scheme = R::default();
         let bucket = |list| Bucket { list: scheme.place(list), updates: Mutex::new(()) };
         Self { buckets: lists.into_iter().map(bucket).collect(), scheme }
     }
 
-    fn thread(&self) -> R::Thread<'_> {
+    fn thread(&self) -> R::Thread {
         self.scheme.thread()
     }
 
     #[inline]
-    fn read<T>(&self, thread: &mut R::Thread<'_>, key: &Key, look: impl Look<T>) -> Option<T> {
+    fn read<T>(
+        &self,
+        thread: &mut R::Thread,
+        key: &Key,
+        look: impl FnOnce(&Value) -> T,
+    ) -> Option<T> {
         self.scheme.read(thread, &self.bucket(key).list, |list| list.get(key).map(look))
     }
 
     #[inline]
-    fn put(&self, thread: &mut R::Thread<'_>, key: &Key, value: Value) -> bool {
+    fn put(&self, thread: &mut R::Thread, key: &Key, value: Value) -> bool {
         let value = Arc::new(value);
         self.edit(thread, key, |list| {
             let (mut entries, was_there) = list.without(key, 1);
@@ -112,12 +118,12 @@ impl<R: Replace> Table for Buckets<R> {
     }
 
     #[inline]
-    fn remove(&self, thread: &mut R::Thread<'_>, key: &Key) -> bool {
+    fn remove(&self, thread: &mut R::Thread, key: &Key) -> bool {
         self.edit(thread, key, |list| list.without(key, 0))
     }
 
     #[inline]
-    fn pause(&self, thread: &mut R::Thread<'_>) {
+    fn pause(thread: &mut R::Thread) {
         R::pause(thread);
     }
 

@@ -24,7 +24,7 @@ fn words(serial: u32) -> [u64; WORDS] {
 }
 
 impl<C: Copied<WORDS>> Subject for Copies<C> {
-    type Thread<'a> = ();
+    type Thread = ();
 
     fn new(_job: &Job<'_>) -> Self {
         Self(C::new(words(0)))

@@ -69,7 +69,7 @@ pub(crate) struct Counted<C> {
 impl<C: Counting> Subject for Counted<C> {
     const TIMED: bool = false;
     /// What the thread has counted.
-    type Thread<'a> = u64;
+    type Thread = u64;
 
     fn new(_job: &Job<'_>) -> Self {
         Self { counter: C::new(), expected: AtomicU64::new(0) }
@@ -117,7 +117,7 @@ pub(crate) struct Bounded<C>(C);
 
 impl<C: Limiting> Subject for Bounded<C> {
     const TIMED: bool = false;
-    type Thread<'a> = Held;
+    type Thread = Held;
 
     fn new(job: &Job<'_>) -> Self {
         Self(C::new(job.plan.limit))

@@ -62,17 +62,45 @@ impl<V: 'static, M: Map<u64, V, Thread = ()>> Ids<V> for CountedUp<M> {
 /// A table, and the current id of each key.
 #[derive(Debug)]
 pub(crate) struct Numbered<T> {
-    table: T,
+    pub(crate) table: T,
     ids: Box<[AtomicU64]>,
 }
 
+impl<T> Numbered<T> {
+    /// With the value of each key.
+    pub(crate) fn of<V>(values: impl Iterator<Item = V>) -> Self
+    where
+        T: Ids<V>,
+    {
+        let table = T::new();
+        let ids = values.map(|value| AtomicU64::new(table.insert(value))).collect();
+        Self { table, ids }
+    }
+
+    #[inline(always)]
+    pub(crate) fn id(&self, key: usize) -> u64 {
+        // Acquire: pairs with the AcqRel in `renew`; an id is looked up after its insertion.
+        self.ids[key].load(Ordering::Acquire)
+    }
+
+    /// Gives a key another value, under a new id. Whether the old one was there.
+    #[inline(always)]
+    pub(crate) fn renew<V>(&self, key: usize, value: V) -> bool
+    where
+        T: Ids<V>,
+    {
+        let new = self.table.insert(value);
+        // AcqRel: publishes the new id, and takes the old one from the thread that published it.
+        let old = self.ids[key].swap(new, Ordering::AcqRel);
+        self.table.remove(old)
+    }
+}
+
 impl<T: Ids> Subject for Numbered<T> {
-    type Thread<'a> = ();
+    type Thread = ();
 
     fn new(job: &Job<'_>) -> Self {
-        let table = T::new();
-        let ids = (0..job.plan.keys.len() as u32).map(|key| table.insert(job.value(key, 0)));
-        Self { ids: ids.map(AtomicU64::new).collect(), table }
+        Self::of((0..job.plan.keys.len() as u32).map(|key| job.value(key, 0)))
     }
 
     fn thread(&self) {}
@@ -80,20 +108,16 @@ impl<T: Ids> Subject for Numbered<T> {
     #[inline]
     fn read(&self, job: &Job<'_>, operation: Operation, (): &mut ()) -> bool {
         let key = operation.key();
-        // Acquire: pairs with the AcqRel in `change`; an id is looked up after its insertion.
-        let id = self.ids[key as usize].load(Ordering::Acquire);
+        let id = self.id(key as usize);
         let wrong = self.table.read(id, |value| value.is_wrong(key, job.plan.work));
         // What is not found was removed since the id was read. Then the id is another one by now.
-        wrong.unwrap_or_else(|| self.ids[key as usize].load(Ordering::Acquire) == id)
+        wrong.unwrap_or_else(|| self.id(key as usize) == id)
     }
 
     #[inline]
     fn change(&self, job: &Job<'_>, operation: Operation, (): &mut (), serial: u32) -> bool {
         let key = operation.key();
-        let new = self.table.insert(job.value(key, serial));
-        // AcqRel: publishes the new id, and takes the old one from the thread that published it.
-        let old = self.ids[key as usize].swap(new, Ordering::AcqRel);
-        self.table.remove(old)
+        self.renew(key as usize, job.value(key, serial))
     }
 
     fn errors_at_rest(&self) -> u64 {

@@ -30,30 +30,3 @@ impl Ledger {
         replaced.saturating_sub(self.freed.count())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::freed::{LINES, take_line};
-
-    #[test]
-    fn counts_of_many_threads_add_up() {
-        let ledger = Ledger::leak();
-        std::thread::scope(|scope| {
-            for number in 0..2 * LINES {
-                scope.spawn(move || {
-                    let _in_line = take_line(number);
-                    for _ in 0..100 {
-                        ledger.replaced.add();
-                    }
-                    for _ in 0..40 {
-                        ledger.freed.add();
-                    }
-                });
-            }
-        });
-        let threads = 2 * LINES as u64;
-        assert_eq!(ledger.freed.count(), threads * 40);
-        assert_eq!(ledger.unreclaimed(), threads * 60);
-    }
-}

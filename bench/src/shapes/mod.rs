@@ -8,7 +8,7 @@
 //! - `plan`: what to run.
 //! - `value`: the objects that are read and replaced; they notice when they are torn or freed.
 //! - `ledger`: how many of them have been replaced, and how many freed.
-//! - `table`: the trait of tables, and the index that keyed designs share; `buckets`: the index of
+//! - `table`: the index that keyed designs share; `buckets`: the index of
 //!   those without one, where keys come and go.
 //! - `copied`: a value that is copied for each reader.
 //! - `counter`, `queue`, `ids`: the traits of the other shapes.
@@ -37,5 +37,5 @@ pub use plan::{Operation, Plan, Workload};
 pub(crate) use prepared::{Make, Prepared, Ready, Seat};
 pub(crate) use queue::{Queued, Queueing, queueing};
 pub(crate) use subject::Keyed;
-pub(crate) use table::{Hash, Key, Look, OfMap, PerKey, Table, Whole};
+pub(crate) use table::{Hash, Key, PerKey, Whole};
 pub(crate) use value::Value;

@@ -90,7 +90,7 @@ impl<S: Subject> Ready<S> {
         &self,
         job: &Job<'_>,
         operation: Operation,
-        thread: &mut S::Thread<'_>,
+        thread: &mut S::Thread,
         seat: &mut Seat,
         slice: Option<u32>,
     ) {
@@ -178,22 +178,15 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
+    use crate::host::spend;
 
     /// A design whose threads take their time to register, and to leave.
     struct Slow {
         registered_ns: AtomicU64,
     }
 
-    /// Until the clock says so.
-    fn spend() {
-        let begin = Instant::now();
-        while begin.elapsed() < Duration::from_millis(1) {
-            std::hint::spin_loop();
-        }
-    }
-
     impl Subject for Slow {
-        type Thread<'a> = Instant;
+        type Thread = Instant;
 
         fn new(_: &Job<'_>) -> Self {
             Self { registered_ns: AtomicU64::new(0) }

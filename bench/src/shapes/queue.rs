@@ -64,7 +64,7 @@ pub(crate) struct Passed {
 
 impl<Q: Queueing> Subject for Queued<Q> {
     const TIMED: bool = false;
-    type Thread<'a> = Passed;
+    type Thread = Passed;
 
     fn new(job: &Job<'_>) -> Self {
         let queue = Q::new();

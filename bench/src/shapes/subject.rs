@@ -5,8 +5,9 @@
 
 use super::ledger::Ledger;
 use super::plan::{Operation, Plan};
-use super::table::{Key, Table};
+use super::table::Key;
 use super::value::Value;
+use crate::cases::maps::Map;
 
 /// What all operations of a round have in common.
 #[derive(Debug)]
@@ -29,28 +30,28 @@ pub(crate) trait Subject: Sized + Send + Sync + 'static {
     /// not: the clock would be what is measured.
     const TIMED: bool = true;
     /// What a thread holds while it works.
-    type Thread<'a>;
+    type Thread: 'static;
 
     fn new(job: &Job<'_>) -> Self;
-    fn thread(&self) -> Self::Thread<'_>;
+    fn thread(&self) -> Self::Thread;
 
     /// Reads; true if what was read is wrong.
-    fn read(&self, job: &Job<'_>, operation: Operation, thread: &mut Self::Thread<'_>) -> bool;
+    fn read(&self, job: &Job<'_>, operation: Operation, thread: &mut Self::Thread) -> bool;
 
     /// Changes; true if a value was given up, which the design has to free.
     fn change(
         &self,
         job: &Job<'_>,
         operation: Operation,
-        thread: &mut Self::Thread<'_>,
+        thread: &mut Self::Thread,
         serial: u32,
     ) -> bool;
 
     /// Called every few operations, outside every section.
-    fn pause(&self, _thread: &mut Self::Thread<'_>) {}
+    fn pause(&self, _thread: &mut Self::Thread) {}
 
     /// Called by each thread after its last operation.
-    fn leave(&self, _thread: Self::Thread<'_>) {}
+    fn leave(&self, _thread: Self::Thread) {}
 
     /// What is wrong while no thread works.
     fn errors_at_rest(&self) -> u64 {
@@ -74,7 +75,7 @@ pub(crate) struct Keyed<T, const CHURNS: bool> {
     none: Key,
 }
 
-impl<T: Table, const CHURNS: bool> Keyed<T, CHURNS> {
+impl<T: Map<Key, Value>, const CHURNS: bool> Keyed<T, CHURNS> {
     /// The number of the key, and its bytes: of none where the design has no keys, whose loop is
     /// not to touch them either.
     #[inline]
@@ -86,22 +87,22 @@ impl<T: Table, const CHURNS: bool> Keyed<T, CHURNS> {
     }
 }
 
-impl<T: Table, const CHURNS: bool> Subject for Keyed<T, CHURNS> {
-    type Thread<'a> = T::Thread<'a>;
+impl<T: Map<Key, Value>, const CHURNS: bool> Subject for Keyed<T, CHURNS> {
+    type Thread = T::Thread;
 
     fn new(job: &Job<'_>) -> Self {
         let none = Key::default();
         let keys = if T::KEYED { &*job.plan.keys } else { std::slice::from_ref(&none) };
         let entries = keys.iter().cloned().zip(0..);
-        Self { table: T::new(entries.map(|(bytes, key)| (bytes, job.value(key, 0)))), none }
+        Self { table: T::of(entries.map(|(bytes, key)| (bytes, job.value(key, 0)))), none }
     }
 
-    fn thread(&self) -> T::Thread<'_> {
+    fn thread(&self) -> T::Thread {
         self.table.thread()
     }
 
     #[inline]
-    fn read(&self, job: &Job<'_>, operation: Operation, thread: &mut T::Thread<'_>) -> bool {
+    fn read(&self, job: &Job<'_>, operation: Operation, thread: &mut T::Thread) -> bool {
         let (key, bytes) = self.key(job, operation);
         let wrong = self.table.read(thread, bytes, |value| value.is_wrong(key, job.plan.work));
         // Where keys stay, one that is not found is an error too.
@@ -113,12 +114,12 @@ impl<T: Table, const CHURNS: bool> Subject for Keyed<T, CHURNS> {
         &self,
         job: &Job<'_>,
         operation: Operation,
-        thread: &mut T::Thread<'_>,
+        thread: &mut T::Thread,
         serial: u32,
     ) -> bool {
         let (key, bytes) = self.key(job, operation);
         if !CHURNS {
-            self.table.update(thread, bytes, job.value(key, serial));
+            self.table.replace(thread, bytes, job.value(key, serial));
             true
         } else if operation.is_remove() {
             self.table.remove(thread, bytes)
@@ -128,8 +129,8 @@ impl<T: Table, const CHURNS: bool> Subject for Keyed<T, CHURNS> {
     }
 
     #[inline]
-    fn pause(&self, thread: &mut T::Thread<'_>) {
-        self.table.pause(thread);
+    fn pause(&self, thread: &mut T::Thread) {
+        T::pause(thread);
     }
 
     fn flush(&self) {

@@ -109,11 +109,7 @@ mod tests {
             assert!(!value.is_wrong(7, work), "{work} words");
         }
         assert_eq!(value.serial(), 3);
-    }
-
-    #[test]
-    fn a_value_of_no_bytes_has_one_word() {
-        assert!(!Value::new(0, 0, 0, Ledger::leak()).is_wrong(0, 1));
+        assert!(!Value::new(0, 0, 0, Ledger::leak()).is_wrong(0, 1), "one word");
     }
 
     #[test]
@@ -130,11 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn dropping_is_counted() {
+    fn what_is_replaced_waits_until_it_is_dropped() {
         let ledger = Ledger::leak();
-        let value = Value::new(1, 1, 8, ledger);
-        assert_eq!(ledger.freed.count(), 0);
-        drop(value);
-        assert_eq!(ledger.freed.count(), 1);
+        let values = [1, 2].map(|serial| Value::new(1, serial, 8, ledger));
+        (0..5).for_each(|_| ledger.replaced.add());
+        assert_eq!((ledger.freed.count(), ledger.unreclaimed()), (0, 5));
+        drop(values);
+        assert_eq!((ledger.freed.count(), ledger.unreclaimed()), (2, 3));
     }
 }

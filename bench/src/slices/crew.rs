@@ -96,12 +96,7 @@ impl<'a> Crew<'a> {
 
     /// Starts all threads but the leader's. They end when what is returned is dropped, also by a
     /// panic.
-    pub(super) fn start<'s>(
-        &'s self,
-        scope: &'s Scope<'s, '_>,
-        threads: usize,
-        pin: bool,
-    ) -> impl Sized + 's {
+    pub(super) fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, pin: bool) -> impl Sized + 's {
         let cpus = if pin { &self.cpus[..] } else { &[] };
         let leader = guard(cpus.first().map(|&cpu| pinned(cpu)), |_| {
             self.break_off();
@@ -111,7 +106,7 @@ impl<'a> Crew<'a> {
             let cpu = cpus.get(me).copied();
             scope.spawn(move || self.serve(me, cpu)).thread().clone()
         };
-        let sleepers = (1..threads).map(start).collect();
+        let sleepers = (1..self.spans.len()).map(start).collect();
         assert!(self.sleepers.set(sleepers).is_ok(), "a crew is started once");
         leader
     }
@@ -167,13 +162,8 @@ impl<'a> Crew<'a> {
     }
 
     /// Has the threads of a row do a slice of so many operations each; what each of them saw.
-    pub(super) fn slice(
-        &self,
-        row: usize,
-        count: u64,
-        threads: usize,
-        slice: Option<u32>,
-    ) -> Vec<Span> {
+    pub(super) fn slice(&self, row: usize, count: u64, slice: Option<u32>) -> Vec<Span> {
+        let threads = self.rows[row].threads;
         // Relaxed: the order publishes them.
         self.row.store(row, Ordering::Relaxed);
         self.count.store(count, Ordering::Relaxed);

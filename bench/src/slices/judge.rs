@@ -145,18 +145,18 @@ pub(super) fn judge_scene(spans: &[Span], workers_ns: u64) -> Result<(), Flaw> {
 }
 
 /// What the parts of a slice tell, by how long each took.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Told {
     /// By how much the longest part is longer than the middle one, as a share of all; 0 unless it
     /// is more than twice as long: some operations take longer than others.
     pub(super) gap: f64,
-    /// How many times as long as the first quartile the third one is.
+    /// How many times as long as the first quartile the third one is; 0 if too few parts tell.
     pub(super) uneven: f64,
 }
 
 impl Told {
     /// What too few parts tell.
-    pub(super) const NOTHING: Told = Told { gap: 0.0, uneven: 1.0 };
+    pub(super) const NOTHING: Told = Told { gap: 0.0, uneven: 0.0 };
 
     pub(super) fn by(parts: &mut [u64]) -> Told {
         parts.sort_unstable();
@@ -170,12 +170,6 @@ impl Told {
         let sum = parts.iter().sum::<u64>() as f64;
         let gap = if more > middle { more as f64 / sum } else { 0.0 };
         Told { gap, uneven: third as f64 / first as f64 }
-    }
-}
-
-impl Default for Told {
-    fn default() -> Self {
-        Self::NOTHING
     }
 }
 

@@ -40,7 +40,7 @@ use crew::{Crew, cores, raised, raised_session};
 pub use judge::Missing;
 pub(crate) use judge::{Flaw, Flaws, Judged, both};
 use judge::{Span, Told, UNEVEN, judge};
-pub(crate) use scene::{Act, Cue, Played, Scene, Speed, usual_distance_ns};
+pub(crate) use scene::{Act, Cue, Played, Scene, usual_distance_ns};
 pub use verdict::{RunVerdict, Watch, load_field};
 
 /// About how long a slice takes: hundreds of steps of the clock, and shorter than a thread's turn
@@ -307,9 +307,9 @@ pub(crate) fn once(row: &Row<'_>, count: u64) -> f64 {
     let rows = std::slice::from_ref(row);
     let crew = Crew::new(rows);
     std::thread::scope(|scope| {
-        let _leader = crew.start(scope, row.threads, false);
+        let _leader = crew.start(scope, false);
         let _burst = crew.muster(row.threads, None);
-        let spans = crew.slice(0, count, row.threads, None);
+        let spans = crew.slice(0, count, None);
         let sum = |of: fn(&Span) -> u64| spans[..row.timed].iter().map(of).sum::<u64>() as f64;
         sum(|span| span.took_ns) / (sum(|span| span.did) * row.operations as f64)
     })
@@ -322,10 +322,9 @@ pub(crate) fn run(
     wanted: &Wanted,
     host: &mut dyn Host,
 ) -> (Vec<Measured>, RunVerdict) {
-    let threads = rows.iter().map(|row| row.threads).max().unwrap_or(1);
     let crew = Crew::new(rows);
     std::thread::scope(|scope| {
-        let leader = crew.start(scope, threads, wanted.pin);
+        let leader = crew.start(scope, wanted.pin);
         // Threads that the library starts for itself are not to have the priority of a measurement.
         for row in rows.iter().filter(|row| row.threads == 1) {
             crew.try_once(row);
@@ -442,7 +441,7 @@ impl Run<'_, '_> {
     fn slice(&mut self, number: usize, before: Price) -> (Option<Flaw>, Price) {
         let (row, draws) = (&self.rows[number], &mut self.draws[number]);
         let slice = draws.is_calibrated.then_some(draws.cpu.len() as u32);
-        let spans = self.crew.slice(number, draws.count, row.threads, slice);
+        let spans = self.crew.slice(number, draws.count, slice);
         let after = self.control.price();
         let at_once = spans.iter().map(|span| span.at_once).max().unwrap_or_default();
         let seen = Seen {

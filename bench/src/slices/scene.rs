@@ -256,13 +256,13 @@ impl<R> Scene<R> {
         self.played[from..].iter().map(Played::cpu).sum()
     }
 
-    /// Of threads that all did `each` operations. What belongs to the work is done by now.
-    pub(crate) fn speed(&self, each: f64) -> Speed {
+    /// Operations of all threads in a second, each of which did so many; and the CPU time for one
+    /// in nanoseconds, that of workers and of what is freed afterwards included: what belongs to
+    /// the work is done by now.
+    pub(crate) fn speed(&self, each: f64) -> [f64; 2] {
         let operations = each * self.played.len() as f64;
-        Speed {
-            operations_per_second: operations / self.elapsed().as_secs_f64(),
-            cpu_ns: self.cpu_since_it_began().as_nanos() as f64 / operations,
-        }
+        let cpu_ns = self.cpu_since_it_began().as_nanos() as f64;
+        [operations / self.elapsed().as_secs_f64(), cpu_ns / operations]
     }
 
     /// From the first beginning to the last end: threads that share a CPU work one after the other.
@@ -285,15 +285,6 @@ fn misplaced<R>(played: &[Played<R>], alone: Price, cpus: &[usize]) -> Option<Fl
     }
     distances.add(distance);
     (!distances.is_usual(distance)).then_some(Flaw::Moved)
-}
-
-/// How fast threads work that do the same.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Speed {
-    /// Operations of all threads in a second.
-    pub(crate) operations_per_second: f64,
-    /// CPU time for an operation, that of workers and of what is freed afterwards included.
-    pub(crate) cpu_ns: f64,
 }
 
 /// How long the calling thread has waited in the run queue: the second number of the kernel's
@@ -357,7 +348,7 @@ mod tests {
             let numbers: Vec<usize> = scene.played.iter().map(|played| played.result).collect();
             assert_eq!(numbers, (0..threads).collect::<Vec<_>>());
             let speed = scene.speed(1.0);
-            assert!(speed.operations_per_second > 0.0 && speed.cpu_ns > 0.0, "{speed:?}");
+            assert!(speed.iter().all(|figure| *figure > 0.0), "{speed:?}");
         }
     }
 
@@ -371,7 +362,7 @@ mod tests {
         };
         let played = vec![turn(5_000_000, 15_000_000), turn(15_000_000, 25_000_000)];
         let scene = Scene { played, timed: 2, is_crowded: true, misplaced: None };
-        let rate = scene.speed(1000.0).operations_per_second;
+        let [rate, _] = scene.speed(1000.0);
         assert!((rate - 100_000.0).abs() < 1.0, "2,000 in 20 ms: {rate}");
     }
 

@@ -99,15 +99,13 @@ fn plan(
     let names = forms.iter().map(|form| (form.name(), *form == Form::After));
     let case = Case::new(*id, *title, SUITES.cache.metrics(scene), names);
     let (rounds, budget) = SUITES.cache.amount(scene).of(options);
-    let planned = Planned::new(case, (rounds, budget), move |session, case| {
+    Planned::new(case, (rounds, budget), move |session, case| {
         let load = load(id, &geometry);
         let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
-        session.slices(case, &rows, budget)
-    });
-    planned.noting(|case| {
-        let published = lesson.published.sentence(case, &lesson.forms);
-        let means = format!("for a Rust struct: {}", lesson.means);
-        published.into_iter().chain([means]).collect()
+        let mut case = session.slices(case, &rows, budget)?;
+        case.notes.extend(lesson.published.sentence(&case, &lesson.forms));
+        case.notes.push(format!("for a Rust struct: {}", lesson.means));
+        Some(case)
     })
 }
 

@@ -140,20 +140,21 @@ fn plan(
     let case = Case::new(format!("engines/{}", scene.id), scene.title, metrics, rivals);
     let (rounds, duration) = SUITES.engines.amount(scene).of(options);
     if scene.id == "work" {
-        let rounds = rounds.saturating_mul(WORK_PARTS);
-        return Planned::sampled(
-            case.comparing(WORK_COMPARED),
-            (rounds, duration),
-            move |number| engines::work(engines[number], &load, duration),
-        );
+        let (case, rounds) = (case.comparing(WORK_COMPARED), rounds.saturating_mul(WORK_PARTS));
+        return Planned::new(case, (rounds, duration), move |session, case| {
+            session.interleave(rounds, case, duration, &mut |number| {
+                engines::work(engines[number], &load, duration)
+            })
+        });
     }
     let case = case.comparing(metrics.len());
-    let planned = Planned::sampled(case, (rounds, duration), move |number| {
-        engines::latencies(engines[number], &load, duration)
-    });
-    planned.noting(|case| {
-        let paper = (scene.id == "latency").then(|| PAPER.to_owned());
-        apart(case).into_iter().chain(paper).collect()
+    Planned::new(case, (rounds, duration), move |session, case| {
+        let mut case = session.interleave(rounds, case, duration, &mut |number| {
+            engines::latencies(engines[number], &load, duration)
+        })?;
+        case.notes.extend(apart(&case));
+        case.notes.extend((scene.id == "latency").then(|| PAPER.to_owned()));
+        Some(case)
     })
 }
 

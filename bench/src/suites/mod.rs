@@ -27,7 +27,6 @@ use serde::Deserialize;
 
 use crate::data::read_toml;
 use crate::rivals::{self, SOURCES, Source};
-use crate::sample::Sample;
 use crate::{Error, Host};
 pub use listed::Scenes;
 use promises::Verdict;
@@ -242,14 +241,10 @@ struct Planned {
     /// About how long it takes.
     duration: Duration,
     measure: Measure,
-    notes: Notes,
 }
 
 /// Gives the case its figures. After a stop there may be none.
 type Measure = Box<dyn FnOnce(&mut Session<'_>, Case) -> Option<Case>>;
-
-/// What is to be said of its figures.
-type Notes = Box<dyn FnOnce(&Case) -> Vec<String>>;
 
 impl Planned {
     /// A case of which each rival is measured in so many rounds, for about so long.
@@ -259,23 +254,7 @@ impl Planned {
         measure: impl FnOnce(&mut Session<'_>, Case) -> Option<Case> + 'static,
     ) -> Self {
         let duration = budget * rounds * case.rivals.len() as u32;
-        Self { case, duration, measure: Box::new(measure), notes: Box::new(|_| Vec::new()) }
-    }
-
-    /// The same, where `sample` is all that it takes to measure a rival.
-    fn sampled(
-        case: Case,
-        (rounds, budget): (u32, Duration),
-        mut sample: impl FnMut(usize) -> Sample + 'static,
-    ) -> Self {
-        Self::new(case, (rounds, budget), move |session, case| {
-            session.interleave(rounds, case, budget, &mut sample)
-        })
-    }
-
-    /// Says this of the figures.
-    fn noting(self, notes: impl FnOnce(&Case) -> Vec<String> + 'static) -> Self {
-        Self { notes: Box::new(notes), ..self }
+        Self { case, duration, measure: Box::new(measure) }
     }
 
     fn measure(self, session: &mut Session<'_>) -> Option<Case> {
@@ -284,7 +263,6 @@ impl Planned {
         }
         session.host.announce(&self.case.title);
         let mut case = (self.measure)(session, self.case)?;
-        case.notes.extend((self.notes)(&case));
         case.cut = session.host.must_stop();
         Some(case)
     }

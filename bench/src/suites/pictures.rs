@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::readme::Part;
+use super::readme::{self, Part};
 use super::{Options, SUITES, Suite};
 use crate::Error;
 
@@ -19,7 +19,7 @@ pub struct Picture {
     /// The title of the settings, over which each rival has a curve; without, a row for each.
     pub over: Option<&'static str>,
     /// Nothing is measured without.
-    suite: Option<(Part, Vec<String>)>,
+    suite: Option<Part>,
     /// A label, the case and the metric of each setting.
     #[serde(default)]
     pub settings: Vec<[&'static str; 3]>,
@@ -45,12 +45,13 @@ pub fn prepare(files: &[String], options: &Options) -> Result<Suite, Error> {
     }
     let mut planned = Vec::new();
     for picture in chosen(files) {
-        let Some((part, groups)) = &picture.suite else { continue };
-        let rivals = picture.rivals.iter().map(|[_, name]| *name);
-        let suite = part.prepare(groups, rivals, options)?;
-        let shown = |id: &str| picture.settings.iter().any(|[_, case, _]| *case == id);
-        let all = suite.into_iter().flat_map(|suite| suite.planned);
-        planned.extend(all.filter(|planned| shown(&planned.case.id)));
+        let of_setting = |[_, case, _]: &[&'static str; 3]| {
+            let rivals = picture.rivals.iter();
+            let shown = rivals.filter_map(|[_, name]| Some((picture.suite?, *case, *name)));
+            shown.collect::<Vec<_>>()
+        };
+        let shown: Vec<_> = picture.settings.iter().flat_map(of_setting).collect();
+        planned.extend(readme::planned(&shown, options)?);
     }
     Ok(Suite::new("pictures", "quiescence", planned))
 }

@@ -3,10 +3,12 @@
 //! Some tables of other suites, of the rivals that README names. What a row or a column of README
 //! is stands in `suites.toml`; the command writes it down.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 
-use super::SUITES;
-use super::{Options, Suite, map};
+use super::{Options, Planned, SUITES, Suite, map};
 use crate::rivals;
 use crate::{Error, suites};
 
@@ -55,42 +57,38 @@ pub(super) enum Part {
     Map,
 }
 
-impl Part {
-    /// The suite of these rivals, as far as they are compiled in and asked for; with none, none.
-    pub(super) fn prepare(
-        self,
-        groups: &[String],
-        rivals: impl Iterator<Item = &'static str>,
-        options: &Options,
-    ) -> Result<Option<Suite>, Error> {
-        let is_wanted = |name: &&str| {
-            let is_compiled_in = rivals::all().any(|rival| rival.name == *name);
-            is_compiled_in && (options.only.is_empty() || options.only.iter().any(|o| o == name))
-        };
-        let only: Vec<_> = rivals.filter(is_wanted).map(str::to_owned).collect();
+/// A figure that is shown: of which case of a suite, and whose.
+pub(super) type Shown = (Part, &'static str, &'static str);
+
+/// What measures these figures, of rivals that are compiled in and asked for.
+pub(super) fn planned(shown: &[Shown], options: &Options) -> Result<Vec<Planned>, Error> {
+    let is_wanted = |name: &str| {
+        let is_compiled_in = rivals::all().any(|rival| rival.name == name);
+        is_compiled_in && (options.only.is_empty() || options.only.iter().any(|o| o == name))
+    };
+    let mut all = Vec::new();
+    for part in [Part::Read, Part::Gp, Part::Update, Part::Map] {
+        let of_part = shown.iter().filter(|(of, _, rival)| *of == part && is_wanted(rival));
+        let (cases, only): (Vec<&str>, Vec<String>) =
+            of_part.map(|(_, case, rival)| (*case, (*rival).to_owned())).unzip();
         if only.is_empty() {
-            return Ok(None);
+            continue;
         }
         let options = Options { only, ..options.clone() };
-        let suite = match self {
-            Part::Read => SUITES.read.prepare(groups, &options),
-            Part::Gp => SUITES.gp.prepare(groups, &options),
-            Part::Update => SUITES.update.prepare(groups, &options),
-            Part::Map => {
-                let (entries, threads) = (vec![ENTRIES], vec![2]);
-                map::prepare(
-                    groups,
-                    &map::Load { entries, threads, ..map::Load::default() },
-                    &options,
-                )
-            }
+        let suite = match part {
+            Part::Read => SUITES.read.prepare(&[], &options),
+            Part::Gp => SUITES.gp.prepare(&[], &options),
+            Part::Update => SUITES.update.prepare(&[], &options),
+            Part::Map => map::prepare(&[], &MAPS, &options),
         };
-        suite.map(Some)
+        all.extend(suite?.planned.into_iter().filter(|one| cases.contains(&&*one.case.id)));
     }
+    Ok(all)
 }
 
-/// Entries of the maps, the fewest that `rcu bench map` has.
-const ENTRIES: u64 = 1000;
+/// The maps, as small as those of `rcu bench map` are.
+static MAPS: LazyLock<map::Load> =
+    LazyLock::new(|| map::Load { entries: vec![1000], threads: vec![2], ..map::Load::default() });
 
 impl Row {
     /// Who is measured for this column, if there is one.
@@ -99,20 +97,16 @@ impl Row {
     }
 }
 
-/// All rivals of a part, or of all of them.
-fn names(of: Option<Part>) -> Vec<&'static str> {
-    let mut names: Vec<&str> = Vec::new();
-    for table in &SUITES.readme {
-        let columns = table.columns.iter().filter(|column| of.is_none_or(|of| of == column.part));
-        for column in columns {
-            for name in table.rows.iter().filter_map(|row| row.rival(column)) {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-        }
-    }
-    names
+/// All figures of the tables.
+fn shown() -> Vec<Shown> {
+    let of_table = |table: &'static Table| {
+        let of_column = |column: &'static Column| {
+            let rivals = table.rows.iter().filter_map(|row| row.rival(column));
+            rivals.map(|rival| (column.part, column.case, rival))
+        };
+        table.columns.iter().flat_map(of_column)
+    };
+    SUITES.readme.iter().flat_map(of_table).collect()
 }
 
 /// The suite, ready to run: all that is in the tables and compiled in.
@@ -123,21 +117,12 @@ pub fn prepare(options: &Options) -> Result<Suite, Error> {
     if options.base.is_some() {
         return Err(Error::Usage("--base: the tables of README have no ratios".to_owned()));
     }
-    let known = names(None);
-    if let Some(unknown) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(suites::unknown(unknown, &known));
+    let shown = shown();
+    let known = BTreeSet::from_iter(shown.iter().map(|(_, _, rival)| *rival));
+    if let Some(unknown) = options.only.iter().find(|name| !known.contains(name.as_str())) {
+        return Err(suites::unknown(unknown, &Vec::from_iter(known)));
     }
-    let mut planned = Vec::new();
-    for (part, groups) in [
-        (Part::Read, &SUITES.read.groups),
-        (Part::Update, &SUITES.update.groups),
-        (Part::Map, &SUITES.map.groups),
-    ] {
-        let first = [groups[0].0.to_owned()];
-        let suite = part.prepare(&first, names(Some(part)).into_iter(), options)?;
-        planned.extend(suite.into_iter().flat_map(|suite| suite.planned));
-    }
-    Ok(Suite::new("readme", "quiescence", planned))
+    Ok(Suite::new("readme", "quiescence", planned(&shown, options)?))
 }
 
 #[cfg(test)]
@@ -148,7 +133,7 @@ mod tests {
 
     #[test]
     fn every_rival_of_the_tables_is_one() {
-        for name in names(None) {
+        for (_, _, name) in shown() {
             let is_known = rivals::all().any(|rival| rival.name == name);
             assert!(is_known || rivals::left_out(name).is_some(), "{name}");
         }

@@ -14,7 +14,6 @@ use rand::{RngExt, SeedableRng};
 use scopeguard::defer_on_unwind;
 use serde::Deserialize;
 
-use crate::rivals::Rival;
 use crate::sample::Sample;
 use crate::slices::{self, COUNTED_MIN, Flaws, Missing, Row, RunVerdict, Wanted, Watch};
 use crate::statistics::{Ratio, Spread, paired_ratio, spread};
@@ -111,16 +110,6 @@ impl Case {
     pub(crate) fn comparing(self, compared: usize) -> Case {
         assert!((1..=self.metrics.len()).contains(&compared), "{compared} metrics to compare");
         Case { compared, ..self }
-    }
-
-    /// The same of rivals of the registry.
-    pub(crate) fn of(
-        id: impl Into<Cow<'static, str>>,
-        title: impl Into<Cow<'static, str>>,
-        metrics: &'static [Metric],
-        rivals: &[&'static Rival],
-    ) -> Case {
-        Case::new(id, title, metrics, rivals.iter().map(|rival| (rival.name, rival.ours)))
     }
 
     /// What was measured of this rival.

@@ -109,7 +109,8 @@ impl Scenes<What> {
         options: &Options,
     ) -> Planned {
         let (what, quick, seed) = (scene.what, usize::from(options.quick), options.seed);
-        let case = Case::of(scene.id, scene.title, self.metrics(scene), &rivals);
+        let names = rivals.iter().map(|rival| (rival.name, rival.ours));
+        let case = Case::new(scene.id, scene.title, self.metrics(scene), names);
         let (rounds, budget) = amount.of(options);
         let (times, timed) = (amount.times[quick], amount.timed[quick]);
         match what {
@@ -138,11 +139,14 @@ impl Scenes<What> {
                     let idle = IdleThreads::gather(flavours.collect(), idle);
                     let idle = gathered(session, &case, idle)?;
                     let steps = steps_for(SECTION);
-                    session.interleave(rounds, case, budget, &mut |number| match what {
-                        What::Wait { readers, .. } => idle.measure(number, readers, 0, budget),
-                        What::Grace(readers) => idle.measure(number, readers, steps, budget / 2),
-                        What::Contended(readers) => idle.contend(number, readers, steps, budget),
-                        _ => unreachable!("these are the three that wait"),
+                    session.interleave(rounds, case, budget, &mut |number| {
+                        let beside = |readers, steps| idle.beside(number, readers, steps);
+                        match what {
+                            What::Wait { readers, .. } => beside(readers, 0).measure(budget),
+                            What::Grace(readers) => beside(readers, steps).measure(budget / 2),
+                            What::Contended(readers) => beside(readers, steps).contend(budget),
+                            _ => unreachable!("these are the three that wait"),
+                        }
                     })
                 })
             }

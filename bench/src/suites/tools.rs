@@ -46,13 +46,10 @@ pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Re
     for scene in scenes {
         let threads = one_and_several(threads.as_slice());
         for &count in &threads {
-            let case = plan(scene, count, forms.clone(), options);
             // Said once: what was published has many CPUs.
             let published =
                 scene.what.published.as_ref().filter(|_| threads.last() == Some(&count));
-            planned.push(case.noting(move |case| {
-                published.and_then(|known| beside(known, case)).into_iter().collect()
-            }));
+            planned.push(plan(scene, published, count, forms.clone(), options));
         }
     }
     Ok(Suite::new("tools", base, planned))
@@ -64,6 +61,7 @@ fn id(scene: &Scene<Tool>, threads: usize) -> String {
 
 fn plan(
     scene: &'static Scene<Tool>,
+    published: Option<&'static Published>,
     threads: usize,
     forms: Vec<Form>,
     options: &Options,
@@ -78,14 +76,16 @@ fn plan(
         // What each round's threads have added up in their first form.
         let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut measured = 0;
-        session.interleave(rounds, case, budget, &mut |number| {
+        let mut case = session.interleave(rounds, case, budget, &mut |number| {
             let seed = seed + measured / forms.len() as u64;
             measured += 1;
             let (sample, seen) = program.measure(forms[number], threads, operations, seed);
             let first = sums.entry(seed).or_insert_with(|| seen.clone());
             assert_eq!(*first, seen, "both forms of {} do the same", scene.id);
             sample
-        })
+        })?;
+        case.notes.extend(published.and_then(|known| beside(known, &case)));
+        Some(case)
     })
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Arena<K: DomainTag> {
 }
 
 /// What a thread needs to take part.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Participant<K: DomainTag> {
     pub(crate) arena: Arc<Arena<K>>,
     pub(crate) context: ThreadContext,
@@ -84,12 +84,6 @@ impl<K: DomainTag> Arena<K> {
         // block finds its payload; the Acquire lets the owner of the old block go on from its
         // writes.
         slot.swap(new, AcqRel)
-    }
-}
-
-impl<K: DomainTag> Clone for Participant<K> {
-    fn clone(&self) -> Self {
-        Self::new(&self.arena, &self.context)
     }
 }
 

@@ -180,14 +180,14 @@ pub fn run(
 
 /// Who takes part.
 fn cast(setup: &Setup) -> io::Result<Fixture> {
-    let (mut fixture, themes, engine) = (Fixture::new()?, &setup.themes, setup.engine);
+    let (mut fixture, themes) = (Fixture::new()?, &setup.themes);
     if themes.has(Theme::Readers) {
-        places::cast(&mut fixture, engine, (setup.readers, setup.updaters));
+        places::cast(&mut fixture, setup);
     }
-    deferral::cast(&mut fixture, themes, engine, setup.seconds, setup.mutant);
+    deferral::cast(&mut fixture, setup);
     themes.iter().for_each(|theme| percpu::cast(&mut fixture, theme, setup.cpus));
     if themes.has(Theme::Maps) {
-        maps::cast(&mut fixture, engine);
+        maps::cast(&mut fixture, setup.engine);
     }
     Ok(fixture.complete())
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use grace::{Number, Sequence, Start};
 use quiescence::tag::ThreadTag;
-use quiescence::tuning::{Engine, Fences};
+use quiescence::tuning::Fences;
 use quiescence::{Domain, tag::Private};
 
 use super::arena::{Arena, Participant};
 use super::fixture::Fixture;
 use super::kinds::{Named, ReaderKind};
+use super::report::Setup;
 
 /// Grace periods before the counters of the second domain wrap; the counter has 63 bits.
 const BEFORE_WRAP: u32 = 64;
@@ -80,11 +81,11 @@ const UPDATERS: [(Act, Place); 7] = [
     (Act::Waiter, Place::Lone),
 ];
 
-/// So many readers and updaters take part.
-pub(crate) fn cast(fixture: &mut Fixture, engine: Engine, (readers, updaters): (usize, usize)) {
+/// The readers and the updaters.
+pub(crate) fn cast(fixture: &mut Fixture, setup: &Setup) {
     let global = lasting(fixture, "global domain", Domain::global());
     let private = |place| {
-        let builder = Domain::builder().engine(engine);
+        let builder = Domain::builder().engine(setup.engine);
         let (name, builder) = match place {
             Place::Wrapping => {
                 let sequence = Sequence::after(FIRST_OF_WRAPPING);
@@ -104,9 +105,9 @@ pub(crate) fn cast(fixture: &mut Fixture, engine: Engine, (readers, updaters): (
         lasting::<Private>(fixture, name, builder.build())
     };
     let private = [Place::Wrapping, Place::Sparse, Place::Lone, Place::Fencing].map(private);
-    let readers = READERS.iter().cycle().take(readers);
+    let readers = READERS.iter().cycle().take(setup.readers);
     let shared = &UPDATERS[..UPDATERS.len() - 1];
-    let updaters = UPDATERS.iter().chain(shared.iter().cycle()).take(updaters);
+    let updaters = UPDATERS.iter().chain(shared.iter().cycle()).take(setup.updaters);
     for &(act, place) in readers.chain(updaters) {
         match place {
             Place::Global => act.given(fixture, &global),

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::shapes::{Key, Look, Table, Value};
+use crate::cases::maps::Map;
+use crate::shapes::{Key, Value};
 
 const STRIKE_EVERY: u64 = 64;
 
@@ -25,18 +26,18 @@ pub(super) type FreesAtOnce<const KEYED: bool> = Wrong<false, KEYED>;
 /// Changes values in place while they are read.
 pub(super) type Tears<const KEYED: bool> = Wrong<true, KEYED>;
 
-impl<const TEARS: bool, const KEYED: bool> Table for Wrong<TEARS, KEYED> {
+impl<const TEARS: bool, const KEYED: bool> Map<Key, Value> for Wrong<TEARS, KEYED> {
     const KEYED: bool = KEYED;
-    type Thread<'a> = ();
+    type Thread = ();
 
-    fn new(entries: impl Iterator<Item = (Key, Value)>) -> Self {
+    fn of(entries: impl Iterator<Item = (Key, Value)>) -> Self {
         let values = entries.map(|(key, value)| (key, &*Box::leak(Box::new(value))));
         Self { values: Mutex::new(values.collect()), reads: AtomicU64::new(0) }
     }
 
     fn thread(&self) {}
 
-    fn read<R>(&self, (): &mut (), key: &Key, look: impl Look<R>) -> Option<R> {
+    fn read<R>(&self, (): &mut (), key: &Key, look: impl FnOnce(&Value) -> R) -> Option<R> {
         let value = self.values.lock().unwrap()[key];
         if self.reads.fetch_add(1, Ordering::Relaxed) % STRIKE_EVERY == STRIKE_EVERY - 1 {
             if TEARS {

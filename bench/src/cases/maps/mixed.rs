@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 
 use super::{Key, Keys, Kinds, Map, Table, recorded};
 use crate::cases::object::in_turn;
+use crate::cases::tools::Random;
 use crate::clock::{TICKS_MAX, histogram, ns_of, ticks};
 use crate::sample::Sample;
 use crate::slices::{Cue, Scene, both};
@@ -121,19 +122,6 @@ pub(crate) fn operations_in(map: &dyn Table, shape: &Shape, budget: Duration) ->
     ((speed * budget.as_secs_f64()).min(MOST) as u64).max(TRIAL)
 }
 
-/// SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    #[inline(always)]
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-}
-
 /// Half a word, spread evenly over what is below `below`.
 #[inline(always)]
 fn scaled(half: u32, below: u64) -> u64 {
@@ -177,13 +165,13 @@ pub(super) fn work<K: Key, M: Map<K>, const IS_TIMED: bool>(
     let Shape { entries, threads, reads_percent, is_skewed, churns, .. } = shape;
     let map = black_box(map);
     let mut thread = map.thread();
-    let mut random = Random(seed);
+    let mut random = Random::new(0, seed);
     let mut key = K::default();
     let mut churn = Churn::new(entries, number as u64, threads as u64);
     let zipf = Zipf::new(entries);
     let (mut wrong, mut absent) = (0, 0_u64);
     for turn in 0..operations {
-        let drawn = random.next();
+        let drawn = random.number();
         let half = drawn as u32;
         let reads = scaled((drawn >> 32) as u32, 100) < u64::from(reads_percent);
         let stays = reads || !churns;
@@ -279,7 +267,8 @@ impl Churn {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Fast, Maps};
+    use super::super::tests::Forgetful;
+    use super::super::{Fast, Hashes, Maps};
     use super::*;
     use crate::rivals;
 
@@ -314,10 +303,10 @@ mod tests {
 
     #[test]
     fn shares_are_drawn_as_they_are_asked_for() {
-        let mut random = Random(1);
+        let mut random = Random::new(0, 1);
         let mut below = [0_u32; 100];
         for _ in 0..100_000 {
-            below[scaled((random.next() >> 32) as u32, 100) as usize] += 1;
+            below[scaled((random.number() >> 32) as u32, 100) as usize] += 1;
         }
         assert!(below.iter().all(|&times| (800..1200).contains(&times)), "{below:?}");
         let ends = [scaled(0, 1000), scaled(u32::MAX, 1000), scaled(u32::MAX, KEYS_MAX)];
@@ -329,9 +318,10 @@ mod tests {
     fn keys_are_as_frequent_as_zipf_s_law_has_it() {
         const DRAWS: u32 = 1_000_000;
         for entries in [1_u64, 300, 100_000] {
-            let (zipf, mut random) = (Zipf::new(entries), Random(1));
+            let (zipf, mut random) = (Zipf::new(entries), Random::new(0, 1));
             let mut drawn = vec![0_u32; entries as usize];
-            (0..DRAWS).for_each(|_| drawn[zipf.rank(random.next() as u32, entries) as usize] += 1);
+            (0..DRAWS)
+                .for_each(|_| drawn[zipf.rank(random.number() as u32, entries) as usize] += 1);
             let law = |rank: usize| (rank as f64 + 1.0).powf(-0.99);
             let sum: f64 = (0..entries as usize).map(law).sum();
             for first in [1, 10, 100].map(|first: usize| first.min(drawn.len())) {
@@ -356,33 +346,9 @@ mod tests {
         }
     }
 
-    /// A map that does nothing that it is asked for.
-    struct Forgetful;
-
-    impl<K: Key> Map<K> for Forgetful {
-        type Thread = ();
-        fn with_capacity(_: usize) -> Self {
-            Self
-        }
-        fn thread(&self) {}
-        fn read<R>(&self, (): &mut (), _: &K, _: impl FnOnce(&u64) -> R) -> Option<R> {
-            None
-        }
-        fn insert(&self, (): &mut (), _: &K, _: u64) -> bool {
-            true
-        }
-        fn replace(&self, (): &mut (), _: &K, _: u64) {}
-        fn update(&self, (): &mut (), _: &K, _: u64) -> bool {
-            true
-        }
-        fn remove(&self, (): &mut (), _: &K) -> bool {
-            true
-        }
-    }
-
     impl Maps for Forgetful {
         type Own = Fast;
-        type Of<K: Key, S: super::super::Hashes> = Self;
+        type Of<K: Key, S: Hashes> = Forgetful;
     }
 
     #[test]

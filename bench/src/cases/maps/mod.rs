@@ -24,7 +24,7 @@ use std::marker::PhantomData;
 use foldhash::fast::FixedState;
 use hdrhistogram::Histogram;
 
-pub(crate) use self::mixed::{Random, Shape, measure, operations_in};
+pub(crate) use self::mixed::{Shape, measure, operations_in};
 use crate::clock::{TICKS_MAX, histogram};
 use crate::slices::Scene;
 
@@ -83,24 +83,50 @@ impl Key for String {
 ///
 /// Each method does what users of the map would do for it, each in a section of its own.
 pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
+    /// Whether the key matters. If not, those who measure do not touch keys either.
+    const KEYED: bool = true;
     /// What a thread holds while it works: mostly nothing.
     type Thread: 'static;
 
     /// An empty map that has room for so many entries, if it can be told.
-    fn with_capacity(entries: usize) -> Self;
+    fn with_capacity(_entries: usize) -> Self {
+        unreachable!("a map that is made of its entries")
+    }
+
+    /// A map of these entries.
+    fn of(entries: impl Iterator<Item = (K, V)>) -> Self {
+        let map = Self::with_capacity(entries.size_hint().0);
+        let mut thread = map.thread();
+        for (key, value) in entries {
+            map.insert(&mut thread, &key, value);
+        }
+        map
+    }
+
     /// Registers the calling thread.
     fn thread(&self) -> Self::Thread;
     /// Hands the value of a key to `look`, inside the section. Nothing if there is none.
     fn read<R>(&self, thread: &mut Self::Thread, key: &K, look: impl FnOnce(&V) -> R) -> Option<R>;
-    /// Gives a key a value, and says whether it had none.
-    fn insert(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool;
+
+    /// Gives a key a value, and says whether it had none. This or [`put`](Self::put) is its own.
+    #[inline(always)]
+    fn insert(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool {
+        !self.put(thread, key, value)
+    }
+
     /// Gives a key another value if it has one; says whether it had.
     #[cfg_attr(not(any(test, feature = "all-rivals")), expect(dead_code, reason = "of bustle"))]
-    fn update(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool
+    fn update(&self, _thread: &mut Self::Thread, _key: &K, _value: V) -> bool
     where
-        V: Copy;
+        V: Copy,
+    {
+        unreachable!("a map that is not asked for it")
+    }
+
     /// Removes a key, and says whether it was there.
-    fn remove(&self, thread: &mut Self::Thread, key: &K) -> bool;
+    fn remove(&self, _thread: &mut Self::Thread, _key: &K) -> bool {
+        unreachable!("a map whose keys stay")
+    }
 
     /// The value of a key.
     #[inline(always)]
@@ -143,6 +169,9 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
             assert!(self.insert(&mut thread, &key, number.into()), "numbers have different keys");
         }
     }
+
+    /// Called every few operations, outside every section.
+    fn pause(_thread: &mut Self::Thread) {}
 
     /// Frees what was replaced or removed, as far as the map can be asked to.
     fn flush(&self) {}
@@ -323,6 +352,10 @@ pub(crate) trait Table: Send + Sync {
     fn work(&self, share: &mixed::Share, ticks: Option<&mut Histogram<u64>>);
     /// Frees what was replaced or removed, as far as the map can be asked to.
     fn flush(&self);
+
+    /// Fails if the map, which is empty, does not do what [`Map`] says.
+    #[cfg(test)]
+    fn keeps_its_word(&self, name: &str);
 }
 
 /// What all threads of a scene have recorded.
@@ -363,13 +396,39 @@ impl<M: Map<K>, K: Key> Table for Filled<M, K> {
     fn flush(&self) {
         self.map.flush();
     }
+
+    #[cfg(test)]
+    fn keeps_its_word(&self, name: &str) {
+        tests::keeps_its_word(&self.map, name);
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::cases::object::turn;
     use crate::rivals;
+
+    /// A map that forgets what is put into it.
+    pub(crate) struct Forgetful;
+
+    impl<K: Key, V: 'static> Map<K, V> for Forgetful {
+        type Thread = ();
+
+        fn with_capacity(_: usize) -> Self {
+            Self
+        }
+
+        fn thread(&self) {}
+
+        fn read<R>(&self, (): &mut (), _: &K, _: impl FnOnce(&V) -> R) -> Option<R> {
+            None
+        }
+
+        fn insert(&self, (): &mut (), _: &K, _: V) -> bool {
+            true
+        }
+    }
 
     #[test]
     fn numbers_have_different_keys_of_one_length() {
@@ -387,7 +446,7 @@ mod tests {
     }
 
     /// What each map of each rival does, step by step.
-    fn keeps_its_word<K: Key, M: Map<K>>(map: &M, name: &str) {
+    pub(super) fn keeps_its_word<K: Key, M: Map<K>>(map: &M, name: &str) {
         let mut thread = map.thread();
         let thread = &mut thread;
         map.fill(0..500);
@@ -412,29 +471,17 @@ mod tests {
         map.flush();
     }
 
-    impl Kinds {
-        pub(crate) const fn checks<M: Maps>() -> fn(&str) {
-            |name| {
-                Self::checks_words::<M::Of<u64, Fast>, M::Of<u64, M::Own>>()(name);
-                keeps_its_word::<String, _>(&M::Of::<String, Fast>::with_capacity(2000), name);
-            }
-        }
-
-        pub(crate) const fn checks_words<M: Map<u64>, OwnHash: Map<u64>>() -> fn(&str) {
-            |name| {
-                keeps_its_word::<u64, _>(&M::with_capacity(0), name);
-                keeps_its_word::<u64, _>(&OwnHash::with_capacity(100), name);
-            }
-        }
-    }
-
     #[test]
     fn every_map_does_what_it_says() {
         let _turn = turn();
-        let checks: Vec<_> = rivals::that(|rival| rival.maps_checked).collect();
-        assert!(checks.len() >= 6, "{} maps", checks.len());
-        for (name, check) in checks {
-            check(name);
+        let rivals: Vec<_> = rivals::that(|rival| rival.maps).collect();
+        assert!(rivals.len() >= 6, "{} maps", rivals.len());
+        for (name, kinds) in rivals {
+            for (keys, room) in [(Keys::Words, 0), (Keys::OwnHash, 100), (Keys::Strings, 2000)] {
+                if kinds.has(keys) {
+                    kinds.make(keys, room).keeps_its_word(name);
+                }
+            }
         }
     }
 }

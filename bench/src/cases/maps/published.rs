@@ -105,21 +105,3 @@ impl<M: Map<u64>> CollectionHandle for Handle<M> {
         self.0.update(&mut self.1, key, 1)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::rivals;
-
-    #[test]
-    fn every_map_passes_the_checks_of_the_crate_in_every_mix() {
-        for (name, kinds) in rivals::that(|rival| rival.maps) {
-            for (shares, prefilled) in
-                [([98, 1, 1, 0], 0.75), ([10, 40, 40, 10], 0.75), ([5, 80, 5, 10], 0.0)]
-            {
-                // That it finds what is there, and nothing else, is asserted within.
-                let per_second = (kinds.bustle)(shares, prefilled, 12, 2, 7);
-                assert!(per_second > 0.0 && per_second.is_finite(), "{name}: {shares:?}");
-            }
-        }
-    }
-}

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use super::{MEMB, Registered};
 use crate::cases::enqueue::Caller;
-use crate::cases::replace::{READS, Reader, Site, Updater};
+use crate::cases::replace::{READS, Site, Worker};
 
 unsafe extern "C" {
     fn rivals_update_begin();
@@ -60,14 +60,14 @@ impl Drop for Replaced {
 }
 
 impl Site for Replaced {
-    fn updater(&self) -> Box<dyn Updater + '_> {
+    fn updater(&self) -> Box<dyn Worker + '_> {
         let registered = Registered::new(&MEMB);
         // SAFETY: this thread is registered, and does not update yet.
         unsafe { (self.way.begin)() };
         Box::new(Thread { updates_by: Some(self.way), _registered: registered })
     }
 
-    fn reader(&self) -> Box<dyn Reader + '_> {
+    fn reader(&self) -> Box<dyn Worker + '_> {
         Box::new(Thread { updates_by: None, _registered: Registered::new(&MEMB) })
     }
 
@@ -102,7 +102,7 @@ impl Drop for Thread {
     }
 }
 
-impl Updater for Thread {
+impl Worker for Thread {
     fn replace(&mut self, count: u64) {
         // SAFETY: the site of this thread has made the object, and this thread is registered and
         // outside every section; `updater` has begun.
@@ -113,9 +113,7 @@ impl Updater for Thread {
         // SAFETY: as in `replace`, and C writes as many samples as there are.
         unsafe { (self.way().replace_timed)(samples.as_mut_ptr(), samples.len() as u64) };
     }
-}
 
-impl Reader for Thread {
     fn read_until(&mut self, stop: &AtomicI32) -> u64 {
         // SAFETY: this thread is registered, and the object is there for as long as its site.
         let reads = unsafe { rivals_update_read_until(stop) };

@@ -53,20 +53,18 @@ pub(super) fn protect() -> Loop {
 }
 
 /// Four words.
-pub(super) struct Snapshots(pub(super) Snapshot<[u64; 4]>);
-
-impl Flavour for Snapshots {
+impl Flavour for Snapshot<[u64; 4]> {
     fn enrol(&self) -> Box<dyn Member + '_> {
         Box::new(self)
     }
 }
 
-impl Member for &Snapshots {
+impl Member for &Snapshot<[u64; 4]> {
     fn synchronize(&mut self) {
-        self.0.store([1; 4]);
+        self.store([1; 4]);
     }
 
     fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
-        sections(stop, || *x = chain(*x | self.0.load()[0], steps))
+        sections(stop, || *x = chain(*x | self.load()[0], steps))
     }
 }

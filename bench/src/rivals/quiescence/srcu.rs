@@ -55,12 +55,11 @@ impl Domain for Srcu {
 }
 
 /// Readers that may sleep, in a domain of their own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sleepers(Srcu);
 
 replace! {
     Sleepers => Rcu<T, Sleepable>, ();
-    new: Self(Srcu::new());
     place: |sleepers, value| Rcu::new_in(value, sleepers.0.domain());
     read: |sleepers, _, place, look| look(place.load(&sleepers.0.read()));
     replace: |_, _, place, value| place.store(value);

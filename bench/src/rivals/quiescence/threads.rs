@@ -14,7 +14,7 @@ use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
 use crate::serve::{self, Replace, replace};
 
 /// Readers that enter and leave sections; the global domain.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Threads;
 
 replace! {
@@ -26,7 +26,7 @@ replace! {
 }
 
 /// Readers that announce quiescent states; the global domain.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Announcers;
 
 replace! {
@@ -40,12 +40,11 @@ replace! {
 }
 
 /// As [`Threads`], in a domain of its own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Limited(pub(super) Domain);
 
 replace! {
     Limited => Rcu<T, Private>, ();
-    new: Self(Domain::new());
     place: |limited, value| Rcu::new_in(value, limited.0.clone());
     read: |limited, _, place, look| look(place.load(&limited.0.read()));
     replace: |_, _, place, value| place.store(value);
@@ -85,12 +84,11 @@ pub(super) fn expect_stalls<K: DomainTag>(domain: &Domain<K>) {
 }
 
 /// As [`Announcers`], in a domain of its own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LimitedAnnouncers(pub(super) Domain);
 
 replace! {
     LimitedAnnouncers => Rcu<T, Private>, Qsbr<Private>;
-    new: Self(Domain::new());
     place: |limited, value| Rcu::new_in(value, limited.0.clone());
     thread: |limited| limited.0.qsbr();
     read: |_, thread, place, look| look(place.load(&thread.read()));
@@ -100,11 +98,9 @@ replace! {
 }
 
 /// A private domain of ours, with readers that enter and leave sections.
-pub(super) struct Sections(pub(super) Domain);
-
-impl Flavour for Sections {
+impl Flavour for Domain {
     fn enrol(&self) -> Box<dyn Member + '_> {
-        Box::new((self.0.reader(), &self.0))
+        Box::new((self.reader(), self))
     }
 }
 

@@ -7,12 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use quiescence::tuning::Engine;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use serde_json::Value;
 
 use super::{Operation, ThreadContext};
 use crate::kinds::FaultKind;
+use crate::report::Setup;
 
 /// What a child is about.
 const ROLES: [&str; 4] =
@@ -34,8 +34,8 @@ pub(super) const LATE: &str = "did not end in time, and was killed";
 const STOP_ONE_IN: u64 = 64;
 const STOP_MAX_US: u64 = 100_000;
 
-/// Has one child after the other until the run is over, with this engine, and without this step.
-pub(crate) fn run(engine: Engine, mutant: Option<&str>, context: &ThreadContext) {
+/// Has one child after the other until the run is over, with its engine, and without its step.
+pub(crate) fn run(setup: &Setup, context: &ThreadContext) {
     for role in ROLES.iter().cycle() {
         if context.is_over() {
             return;
@@ -45,7 +45,7 @@ pub(crate) fn run(engine: Engine, mutant: Option<&str>, context: &ThreadContext)
             let detail = || format!("a child process ({role}): {trouble}");
             context.fault(FaultKind::Process, "", detail);
         };
-        match start(engine, mutant, role, context.next()) {
+        match start(setup, role, context.next()) {
             Ok(child) => {
                 context.did(Operation::ChildStart);
                 watch(context, child).into_iter().for_each(fault);
@@ -56,13 +56,13 @@ pub(crate) fn run(engine: Engine, mutant: Option<&str>, context: &ThreadContext)
     }
 }
 
-fn start(engine: Engine, mutant: Option<&str>, role: &str, seed: u64) -> io::Result<Child> {
+fn start(setup: &Setup, role: &str, seed: u64) -> io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
     command.args(["--child", "--only", role, "--json", "-"]);
     command.arg("--seconds").arg(SECONDS.to_string());
     command.arg("--seed").arg(seed.to_string());
-    command.arg("--engine").arg(engine.name());
-    if let Some(mutant) = mutant {
+    command.arg("--engine").arg(setup.engine.name());
+    if let Some(mutant) = setup.mutant {
         command.args(["--mutant", mutant]);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()

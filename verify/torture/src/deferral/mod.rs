@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 
 use quiescence::Domain;
 use quiescence::tag::{Global, Private, ThreadTag};
-use quiescence::tuning::{Engine, Tuning};
+use quiescence::tuning::Tuning;
 
 use test_objects::{Bound, Field, Tally};
 
@@ -28,7 +28,8 @@ use super::context::ThreadContext;
 use super::fixture::{Fixture, Play};
 use super::kinds::{Operation, Step};
 use super::pool::lock;
-use super::themes::{Theme, Themes};
+use super::report::Setup;
+use super::themes::Theme;
 use super::watch::LOW_PRIORITY;
 
 /// What may wait in the domain of the floods.
@@ -47,10 +48,10 @@ const PARTS: [(Theme, usize, &str, Play<Deferral>); 11] = [
         flood::in_gushes(&own.global(context));
     }),
     (Theme::Limits, 2, "filler of small domains", |own, context| {
-        context.until_over(Operation::Room, || limits::round(own.engine, context));
+        context.until_over(Operation::Room, || limits::round(own.setup.engine, context));
     }),
     (Theme::Quiet, 1, "one who waits for all to be freed", |own, context| {
-        context.until_over(Operation::Box, || quiet::round(own.engine, context));
+        context.until_over(Operation::Box, || quiet::round(own.setup.engine, context));
     }),
     (Theme::Stalls, 1, "reader that blocks", |own, context| {
         stalls::block(&own.flood(context));
@@ -59,10 +60,10 @@ const PARTS: [(Theme, usize, &str, Play<Deferral>); 11] = [
         stalls::crawl(&own.flood(context));
     }),
     (Theme::Churn, 1, "starter of threads that live for a moment", |own, context| {
-        churn::run(own.seconds, &own.flood(context), &own.global(context));
+        churn::run(own.setup.seconds, &own.flood(context), &own.global(context));
     }),
     (Theme::Processes, 1, "starter of processes", |own, context| {
-        children::run(own.engine, own.mutant, context);
+        children::run(&own.setup, context);
     }),
     (Theme::Forks, 1, "thread that forks", |own, context| {
         forks::run(&own.field(context, &own.storm));
@@ -85,36 +86,25 @@ pub(crate) fn tuning(objects_max: u64, bytes_max: u64) -> Tuning {
 /// What the threads share.
 #[derive(Debug)]
 struct Deferral {
-    engine: Engine,
-    seconds: u64,
-    /// The name of the step that is removed.
-    mutant: Option<&'static str>,
+    setup: Setup,
     flood: Domain<Private>,
     storm: Domain<Private>,
     /// One for each thread's view of a domain: what is to be empty in the end.
     tallies: Mutex<Vec<Arc<Tally>>>,
 }
 
-/// The threads of some themes, for so many seconds.
-pub(crate) fn cast(
-    fixture: &mut Fixture,
-    themes: &Themes,
-    engine: Engine,
-    seconds: u64,
-    mutant: Option<&'static str>,
-) {
+/// The threads of the themes that are about deferral.
+pub(crate) fn cast(fixture: &mut Fixture, setup: &Setup) {
     let domain = |objects_max, bytes_max| {
-        Domain::builder().engine(engine).tuning(tuning(objects_max, bytes_max)).build()
+        Domain::builder().engine(setup.engine).tuning(tuning(objects_max, bytes_max)).build()
     };
     let shared = Arc::new(Deferral {
-        engine,
-        seconds,
-        mutant,
+        setup: setup.clone(),
         flood: domain(FLOOD_OBJECTS_MAX, FLOOD_BYTES_MAX),
         storm: domain(forks::OBJECTS_MAX, FLOOD_BYTES_MAX),
         tallies: Mutex::default(),
     });
-    for &(_, count, name, play) in PARTS.iter().filter(|part| themes.has(part.0)) {
+    for &(_, count, name, play) in PARTS.iter().filter(|part| setup.themes.has(part.0)) {
         for _ in 0..count {
             let own = Arc::clone(&shared);
             fixture.part(name, move |context| play(&own, context));

@@ -158,21 +158,11 @@ impl Ticket {
 }
 
 /// A domain, and what waits there.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Field<K: ThreadTag> {
     pub(crate) context: ThreadContext,
     pub(crate) domain: Domain<K>,
     pub(crate) tally: Arc<Tally>,
-}
-
-impl<K: ThreadTag> Clone for Field<K> {
-    fn clone(&self) -> Self {
-        Self {
-            context: self.context.clone(),
-            domain: self.domain.clone(),
-            tally: Arc::clone(&self.tally),
-        }
-    }
 }
 
 /// An object that was refused, to be retired where one may wait.
