@@ -24,8 +24,8 @@ use crate::fatal::{UNREAD, fatal, variable};
 use crate::flavor::{FLAVORS, Flavor};
 use crate::threads;
 
-/// How long a default worker is idle before its thread ends; never, unless the environment says so:
-/// where threads can be made no more, or only with the settings of whoever calls next, it is missed.
+/// How long a default worker is idle before its thread ends; for ever, unless the environment says
+/// otherwise: a sandbox may allow no new thread, and that would have its caller's CPUs and policy.
 fn default_idle_after() -> Option<Duration> {
     const NEVER: u64 = UNREAD - 1;
     static IDLE_MS: AtomicU64 = AtomicU64::new(UNREAD);
@@ -133,11 +133,9 @@ impl Entry {
             if self.thread.is_none() {
                 // SAFETY: from `into_raw` above; no thread has it.
                 drop(unsafe { Arc::from_raw(worker) });
+                let told = self.worker.callback_queue.neglect();
+                told.unwrap_or_else(|twice| self.worker.queued_twice(twice));
             }
-        }
-        if self.thread.is_none() {
-            let told = self.worker.callback_queue.neglect();
-            told.unwrap_or_else(|twice| self.worker.queued_twice(twice));
         }
         self.thread.is_some()
     }

@@ -379,8 +379,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes all there is, waits for a grace period, and runs it, chunk by chunk, until `is_enough`.
-    /// Returns how many were run, marks included.
+    /// Takes all there is, waits for a grace period, and runs it, chunk by chunk, until `is_enough`
+    /// says so. Returns how many were run, marks included.
     pub(crate) fn round(
         &self,
         domain: &DomainState,
