@@ -12,10 +12,11 @@
 //! liburcu joins them itself. So `call_rcu_data_free` waits until the thread has nothing more to
 //! run, and leaves the joining to the program.
 //!
-//! The default worker's thread ends when it has been idle for ten seconds
-//! (`QUIESCENCE_CALL_RCU_IDLE_MS` in the environment changes that), and starts again with the next
-//! callback. It stays once the program has obtained its id, which could otherwise become another
-//! thread's.
+//! The default worker's thread starts with the first callback, or when the program asks for the
+//! worker, and stays: a program may make it before it gives up the right to make threads. If
+//! `QUIESCENCE_CALL_RCU_IDLE_MS` is set it ends when it has been idle for that long, and starts
+//! again with the next callback; but not once the program has obtained its id, which could
+//! otherwise become another thread's.
 
 mod cpus;
 pub(crate) mod forks;
@@ -149,9 +150,9 @@ of_flavors! {
         with_errno_uncancelled(|| workers::free(flavor, crdp, workers::may_wait(flavor)));
     }
 
-    /// `get_default_call_rcu_data`.
+    /// `get_default_call_rcu_data`. Starts the worker's thread.
     fn quiescence_urcu_get_default_call_rcu_data(flavor) -> *const Worker {
-        ptr::from_ref(workers::default(flavor))
+        started_default(flavor)
     }
 
     /// `get_cpu_call_rcu_data`.
@@ -169,7 +170,7 @@ of_flavors! {
             return of_thread;
         }
         let of_cpu = cpus::here(flavor);
-        if of_cpu.is_null() { ptr::from_ref(workers::default(flavor)) } else { of_cpu }
+        if of_cpu.is_null() { started_default(flavor) } else { of_cpu }
     }
 
     /// `get_call_rcu_thread`.
@@ -197,6 +198,13 @@ of_flavors! {
     fn quiescence_urcu_free_all_cpu_call_rcu_data(flavor) {
         with_errno_uncancelled(|| cpus::free_all(flavor));
     }
+}
+
+/// The default worker, with its thread, if the system provides one.
+fn started_default(flavor: Flavor) -> *const Worker {
+    let worker = workers::default(flavor);
+    with_errno_uncancelled(|| workers::start(worker));
+    worker
 }
 
 /// 0, or the negated error number, which is also stored in `errno`.

@@ -291,7 +291,9 @@ fn is_alone(flavor: Flavor) -> bool {
     let Some(record) = flavor.record() else { return false };
     let registered = record.is_registered();
     // `may_wait` reports a thread that is online without being registered.
-    (registered || record.is_quiescent()) && flavor.domain().synchronize_alone(registered)
+    // SAFETY: the thread's own record. A QSBR reader holds no reference where it waits for others.
+    let ends_at_once = || unsafe { flavor.domain().synchronize_alone(registered) };
+    (registered || record.is_quiescent()) && ends_at_once()
 }
 
 /// The QSBR reader's word, written as the inlined code of the headers writes it.

@@ -163,7 +163,8 @@ unsafe fn by(matches: Match, key: *const c_void) -> impl Fn(NonNull<Node>) -> bo
     }
 }
 
-/// Makes a table with `buckets` buckets, at least `min` and at most `max`; NULL if that fails.
+/// Makes a table with `buckets` buckets, at least `min` and at most `max`; NULL if that fails. A
+/// `max` below `min` counts as `min`; 0 is no limit, which only the memory type `order` can have.
 fn make(
     [buckets, min, max]: [c_ulong; 3],
     flags: c_int,
@@ -171,10 +172,14 @@ fn make(
     readers: Readers,
     allocator: Option<Arc<dyn TableAllocator>>,
 ) -> Raw {
+    let has_no_limit = max == 0 && memory.is_none_or(|memory| memory == TableMemory::Order);
+    if !has_no_limit && !max.is_power_of_two() {
+        return ptr::null_mut();
+    }
     let options = TableOptions {
         buckets: buckets as usize,
         buckets_min: min as usize,
-        buckets_max: if max == 0 { 0 } else { max.max(min) as usize },
+        buckets_max: if has_no_limit { 0 } else { max.max(min) as usize },
         memory,
         auto_resize: flags & AUTO_RESIZE != 0,
         accounting: flags & ACCOUNTING != 0,

@@ -4,12 +4,15 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
+use crate::fatal::warn;
 use crate::signals;
 
-/// Starts a joinable thread with all signals blocked. `None` if the system provides none: then no
-/// thread has `body`. Allocates only what `pthread_create` needs: threads that retire objects or
-/// queue callbacks call it.
+/// Starts a joinable thread with all signals blocked. `None` if the system provides none, which is
+/// reported once: then no thread has `body`. Allocates only what `pthread_create` needs: threads
+/// that retire objects or queue callbacks call it.
 pub(crate) fn spawn(
     main: extern "C" fn(*mut c_void) -> *mut c_void,
     body: *mut c_void,
@@ -19,8 +22,20 @@ pub(crate) fn spawn(
         // SAFETY: `main` is called with `body`; the id is written if this returns 0.
         unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), main, body) }
     };
+    let error = signals::blocked(create);
+    if error != 0 {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        // Relaxed: exactly one thread finds it unset.
+        if !SAID.swap(true, Relaxed) {
+            warn(format_args!(
+                "pthread_create() failed with error {error}: what a thread of the library would \
+                 do waits until one can be made (reported once)"
+            ));
+        }
+        return None;
+    }
     // SAFETY: written.
-    (signals::blocked(create) == 0).then(|| unsafe { thread.assume_init() })
+    Some(unsafe { thread.assume_init() })
 }
 
 /// Names the calling thread, in less than 16 bytes.

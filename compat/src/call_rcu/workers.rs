@@ -24,11 +24,14 @@ use crate::fatal::{UNREAD, fatal, variable};
 use crate::flavor::{FLAVORS, Flavor};
 use crate::threads;
 
-/// How long a default worker is idle before its thread ends, in milliseconds.
-fn idle_after_ms() -> u64 {
+/// How long a default worker is idle before its thread ends; for ever, unless the environment says
+/// otherwise: a sandbox may allow no new thread, and that would have its caller's CPUs and policy.
+fn default_idle_after() -> Option<Duration> {
+    const NEVER: u64 = UNREAD - 1;
     static IDLE_MS: AtomicU64 = AtomicU64::new(UNREAD);
     let (name, wanted) = (c"QUIESCENCE_CALL_RCU_IDLE_MS", "a whole number of milliseconds");
-    variable(&IDLE_MS, name, 10_000, wanted, |said| said.parse().ok())
+    let after_ms = variable(&IDLE_MS, name, NEVER, wanted, |said| said.parse().ok());
+    (after_ms != NEVER).then(|| Duration::from_millis(after_ms))
 }
 
 /// A worker and its thread.
@@ -130,11 +133,9 @@ impl Entry {
             if self.thread.is_none() {
                 // SAFETY: from `into_raw` above; no thread has it.
                 drop(unsafe { Arc::from_raw(worker) });
+                let told = self.worker.callback_queue.neglect();
+                told.unwrap_or_else(|twice| self.worker.queued_twice(twice));
             }
-        }
-        if self.thread.is_none() {
-            let told = self.worker.callback_queue.neglect();
-            told.unwrap_or_else(|twice| self.worker.queued_twice(twice));
         }
         self.thread.is_some()
     }
@@ -147,8 +148,8 @@ extern "C" fn main(worker: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// A callback was queued with a worker that has no thread: starts one, or makes the one that is
-/// about to end stay.
+/// A worker is needed, with a callback or by the program, that has no thread: starts one, or makes
+/// the one that is about to end stay.
 #[cold]
 pub(super) fn start(worker: &Worker) {
     let mut workers = lock();
@@ -203,6 +204,16 @@ pub(super) fn may_wait(flavor: Flavor) -> bool {
     !is_reading && !Flavor::ALL.iter().any(runs_callback)
 }
 
+/// Waits for threads that have found a worker as their CPU's. A report of their sections, which are
+/// the library's, would say nothing to the program.
+fn wait_for_pushers() {
+    let domain = quiescence::Domain::global();
+    let mut tuning = domain.tuning();
+    tuning.stall_after = None;
+    domain.tune(tuning);
+    domain.synchronize();
+}
+
 /// Notified when a worker's thread has ended.
 static ENDED: Condvar = Condvar::new();
 
@@ -228,7 +239,7 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker, waits: bool) {
     entry.freed = true;
     drop(workers);
     // A thread may have found it as its CPU's worker, and not pushed yet.
-    quiescence::synchronize();
+    wait_for_pushers();
     // SAFETY: C's reference, from `create`.
     let worker = unsafe { Arc::from_raw(crdp) };
     worker.callback_queue.stop();
@@ -267,7 +278,7 @@ pub(super) unsafe fn thread_of(flavor: Flavor, crdp: *const Worker) -> libc::pth
 /// How long the worker's thread stays idle before it ends; `None` is for ever.
 pub(super) fn idle_after(worker: &Worker) -> Option<Duration> {
     let handed_out = lock().find(worker).is_none_or(|entry| entry.handed_out);
-    (is_default(worker) && !handed_out).then(|| Duration::from_millis(idle_after_ms()))
+    default_idle_after().filter(|_| is_default(worker) && !handed_out)
 }
 
 /// What a worker's thread does next.
@@ -431,6 +442,13 @@ mod tests {
         // SAFETY: a child of ours, and a place for its status.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         status
+    }
+
+    /// It ended after ten seconds without work. In a sandbox no other could be made.
+    #[test]
+    fn a_default_worker_without_work_ended() {
+        let flavor = Flavor::called(Flavor::Mb.index() as c_uint);
+        assert_eq!(idle_after(default(flavor)), None);
     }
 
     /// References of threads that a child does not have do not keep a worker alive there.

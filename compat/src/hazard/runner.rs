@@ -1,10 +1,10 @@
 //! The *runner*: the thread that reclaims objects that no hazard pointer protects. It starts when
-//! the first object is retired, and ends when it has been idle for ten seconds.
+//! the first object is retired, and stays: later the process may not be able to make threads.
 //!
 //! Its state is one word. A thread that retires an object onto the empty stack requests a scan
 //! ([`wake`]): the state becomes [`WANTED`], whatever it was. The runner stores [`LOOKING`] before
-//! it scans. It stores [`ASLEEP`], and from that [`ABSENT`], by a compare-exchange that fails if a
-//! scan was requested meanwhile. So each request is followed by a scan [HP-3].
+//! it scans. It stores [`ASLEEP`] by a compare-exchange that fails if a scan was requested
+//! meanwhile. So each request is followed by a scan [HP-3].
 //!
 //! After a scan that found objects it waits [`COMPANY`] for more: with a steady flow of objects it
 //! scans once a millisecond, and threads that retire make no system call. A thread that waits for
@@ -40,7 +40,6 @@ static HURRY: AtomicU32 = AtomicU32::new(0);
 static SCANS: AtomicU32 = AtomicU32::new(0);
 
 const COMPANY: Duration = Duration::from_millis(1);
-const IDLE_AFTER: Duration = Duration::from_secs(10);
 const ROOM_WITHIN: Duration = Duration::from_millis(10);
 
 thread_local! {
@@ -53,8 +52,8 @@ pub(super) fn is_this() -> bool {
     IS_THIS.get()
 }
 
-/// Whether there is no runner: it has ended, the system provided no thread, or this is a child
-/// process.
+/// Whether there is no runner: none was needed yet, the system provided no thread, or this is a
+/// child process.
 pub(super) fn is_absent() -> bool {
     STATE.load(Relaxed) == ABSENT // a hint; `wake` decides
 }
@@ -78,8 +77,7 @@ fn start() {
         threads::name(c"hazard_pointer");
         IS_THIS.set(true);
         register();
-        run();
-        ptr::null_mut()
+        run()
     }
     match threads::spawn(main, ptr::null_mut()) {
         // SAFETY: no other thread has its id.
@@ -96,7 +94,7 @@ pub(super) fn register() {
     }
 }
 
-fn run() {
+fn run() -> ! {
     loop {
         // AcqRel: pairs with the exchange in `wake` [HP-3].
         STATE.swap(LOOKING, AcqRel);
@@ -108,27 +106,11 @@ fn run() {
         if found {
             sleep(&HURRY, hurry, Some(COMPANY));
         }
-        if rests() {
-            return;
-        }
-    }
-}
-
-/// Sleeps until a scan is requested. Returns true if the runner was idle for [`IDLE_AFTER`] and
-/// must end.
-fn rests() -> bool {
-    // AcqRel, Acquire: as above.
-    if STATE.compare_exchange(LOOKING, ASLEEP, AcqRel, Acquire).is_err() {
-        return false;
-    }
-    let since = Instant::now();
-    loop {
-        sleep(&STATE, ASLEEP, Some(IDLE_AFTER));
-        if STATE.load(Acquire) != ASLEEP {
-            return false;
-        }
-        if since.elapsed() >= IDLE_AFTER {
-            return STATE.compare_exchange(ASLEEP, ABSENT, AcqRel, Acquire).is_ok();
+        // AcqRel, Acquire: as above.
+        if STATE.compare_exchange(LOOKING, ASLEEP, AcqRel, Acquire).is_ok() {
+            while STATE.load(Acquire) == ASLEEP {
+                sleep(&STATE, ASLEEP, None); // until a scan is requested
+            }
         }
     }
 }

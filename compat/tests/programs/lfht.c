@@ -333,6 +333,27 @@ READER_CASE(refused)
 	table_end(table);
 }
 
+/* 0, which only the memory type order has, is no limit; others below the minimum count as that. */
+CASE(maximum_that_is_no_power_of_two)
+{
+	static const unsigned long sizes[] = { 0, 1, 3, 8, 100, 4096 };
+	const struct cds_lfht_mm_type *types[] = {
+		NULL, &cds_lfht_mm_order, &cds_lfht_mm_chunk, &cds_lfht_mm_mmap,
+	};
+
+	for (size_t type = 0; type < 4; type++) {
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			unsigned long max = sizes[i];
+			bool is_right = max ? !(max & (max - 1)) : type < 2;
+			struct cds_lfht *table = _cds_lfht_new(8, 8, max, 0, types[type], &rcu_flavor, NULL);
+
+			CHECK_EQUAL(table != NULL, is_right);
+			if (table)
+				CHECK_EQUAL(cds_lfht_destroy(table, NULL), 0);
+		}
+	}
+}
+
 CASE(attributes_come_back)
 {
 	pthread_attr_t attributes, *back = NULL;

@@ -312,6 +312,7 @@ pub fn remembers_heads() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::ptr;
 
     use super::*;
@@ -355,6 +356,59 @@ mod tests {
         assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (500, 500));
         drop((one, other));
         assert!(domain.core().charge.get().is_none(), "all of it is given back");
+    }
+
+    /// A head whose function calls a closure.
+    #[repr(C)]
+    struct Calling<'a> {
+        head: Head,
+        function: &'a dyn Fn(),
+    }
+
+    unsafe extern "C" fn call(head: *mut Head) {
+        // SAFETY: the first part of a `Calling`, which its test keeps until it has run.
+        let calling = unsafe { &*head.cast::<Calling<'_>>() };
+        (calling.function)();
+    }
+
+    /// It was told when the whole chunk had run. A function in that which took a lock of the
+    /// barrier's caller made both wait for ever.
+    #[test]
+    fn a_barrier_waited_for_a_head_that_came_later() {
+        let domain = Domain::new();
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+        let mut before = Head::new();
+        // SAFETY: run by `attend`, before it goes.
+        let _ = unsafe { callback_queue.push(&mut before, nothing) }.unwrap();
+        let barrier = domain.core().callback_queues.begin_barrier(domain.core());
+        let was_over = Cell::new(None);
+        let function = || was_over.set(Some(barrier.is_over()));
+        let mut later = Calling { head: Head::new(), function: &function };
+        // SAFETY: as above.
+        let _ = unsafe { callback_queue.push((&raw mut later).cast(), call) }.unwrap();
+        assert_eq!(callback_queue.attend(Some(Duration::ZERO)), Ok(Left::Idle));
+        assert_eq!(was_over.get(), Some(true));
+    }
+
+    /// Where no thread attends, the barrier's own ran the function, which then waited for itself.
+    #[test]
+    fn a_barrier_ran_a_head_that_came_later() {
+        let domain = Domain::new();
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+        let mut before = Head::new();
+        // SAFETY: run by the barrier, before it goes.
+        let _ = unsafe { callback_queue.push(&mut before, nothing) }.unwrap();
+        let core = domain.core();
+        let barrier = core.callback_queues.begin_barrier(core);
+        let has_run = Cell::new(false);
+        let function = || has_run.set(true);
+        let mut later = Calling { head: Head::new(), function: &function };
+        // SAFETY: run by the second barrier, before it goes.
+        let _ = unsafe { callback_queue.push((&raw mut later).cast(), call) }.unwrap();
+        barrier.finish(core, &core.callback_queues, Me::this_thread);
+        assert!(!has_run.get());
+        domain.barrier();
+        assert!(has_run.get());
     }
 
     /// It is held for moments by runners, barriers and forks; a thread that holds it may lose its

@@ -219,10 +219,19 @@ impl LiburcuDomain {
     /// here; its word does not change. Returns `false` if this is not the case, or perhaps not:
     /// then it has waited for nothing.
     ///
-    /// Not marked `unsafe`, but relied upon: if a thread passes `registered` for a record that it
-    /// does not have, or that holds a reference, objects are freed under a reader.
-    pub fn synchronize_alone(&'static self, registered: bool) -> bool {
-        // SAFETY: what the caller says of its record, as is asked of it above.
+    /// ```compile_fail,E0133
+    /// # use quiescence::liburcu_readers::{LiburcuDomain, Readers};
+    /// static DOMAIN: LiburcuDomain = LiburcuDomain::new("example", Readers::Qsbr);
+    /// let domain = DOMAIN.domain();
+    /// let guard = domain.read();
+    /// DOMAIN.synchronize_alone(true); // a grace period that does not wait for `guard`
+    /// ```
+    ///
+    /// # Safety
+    /// If `registered`, the calling thread has a record that is registered in this domain, and
+    /// holds no reference by it. A section of [`Domain::read`] is no such record.
+    pub unsafe fn synchronize_alone(&'static self, registered: bool) -> bool {
+        // SAFETY: by the contract.
         unsafe { self.core.grace_periods.synchronize_alone(usize::from(registered)) }
     }
 

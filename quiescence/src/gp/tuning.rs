@@ -74,7 +74,7 @@ pub struct Tuning {
     /// The age at which a grace period is reported as stalled, and again each time that age
     /// doubles; 1 s by default. `None` turns the reports off. See
     /// [`set_stall_hook`](crate::report::set_stall_hook). In domains of [liburcu
-    /// readers](crate::liburcu_readers) the default is 10 s, for this and the next field.
+    /// readers](crate::liburcu_readers) the default is `None`, for this and the next field.
     pub stall_after: Option<Duration>,
     /// The same for expedited grace periods; 200 ms by default.
     pub stall_after_expedited: Option<Duration>,
@@ -240,9 +240,10 @@ fn read_defaults(
     };
     [
         of(batch::LAZY_NS, 1_000 * MS, 200 * MS),
-        // Programs that were compiled against liburcu have not asked for reports, and cannot tune;
-        // and many of their expedited grace periods are not urgent to them.
-        of(batch::LAZY_NS, 10_000 * MS, 10_000 * MS),
+        // Programs that were compiled against liburcu have not asked for reports, and cannot tune.
+        // A report starts a thread, which a sandbox may not allow, and is written to descriptor 2,
+        // which may be a file of the program's.
+        of(batch::LAZY_NS, u64::MAX, u64::MAX),
         of(batch::LAZY_HAZARD_NS, 1_000 * MS, 200 * MS),
     ]
 }
@@ -343,12 +344,11 @@ mod tests {
     fn the_environment_is_heard() {
         let (nothing, none) = read(&[]);
         assert!(none.is_empty());
-        let [threads, liburcu, hazard] = nothing;
+        let [threads, _, hazard] = nothing;
         let [objects_max, bytes_max, lazy_ns, run_min, run_ns, stall_ns, expedited_ns] = threads;
         assert!(bytes_max >= BYTES_LEAST && OBJECTS.contains(&objects_max));
         assert_eq!((run_min, run_ns), (batch::RUN_MIN, batch::RUN_NS));
         assert_eq!((lazy_ns, stall_ns, expedited_ns), (100 * MS, 1_000 * MS, 200 * MS));
-        assert_eq!(liburcu[Limit::StallAfterNs as usize..], [10_000 * MS; 2]);
         assert_eq!(hazard[Limit::LazyNs as usize], batch::LAZY_HAZARD_NS);
         let (said, none) = read(&[
             ("QUIESCENCE_LIMIT_BYTES", "64M"),
@@ -364,6 +364,18 @@ mod tests {
         assert_eq!(silent[Limit::StallAfterNs as usize..], [u64::MAX; 2]);
         let ([few, ..], _) = read(&[("QUIESCENCE_LIMIT_BYTES", "5K")]);
         assert_eq!(few[..=Limit::BytesMax as usize], [*OBJECTS.start(), 5 << 10]);
+    }
+
+    /// After 10 s a thread was started, which a sandbox may not allow, and descriptor 2 written to,
+    /// which may be any file of the program's.
+    #[test]
+    fn programs_of_liburcu_that_never_asked_were_sent_reports() {
+        let stalls = |variables: &[_]| {
+            let [_, liburcu, _] = read(variables).0;
+            [liburcu[Limit::StallAfterNs as usize], liburcu[Limit::StallAfterExpeditedNs as usize]]
+        };
+        assert_eq!(stalls(&[]), [u64::MAX; 2]);
+        assert_eq!(stalls(&[("QUIESCENCE_STALL_MS", "20")]), [20 * MS; 2]);
     }
 
     #[test]

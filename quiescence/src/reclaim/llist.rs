@@ -284,21 +284,6 @@ impl Chain {
         Ok(())
     }
 
-    /// Adds a link that was popped.
-    ///
-    /// # Safety
-    /// The link was popped from a chain, and is in none.
-    pub(crate) unsafe fn push(&mut self, link: *mut Link, marks: bool) {
-        // SAFETY: by the contract.
-        unsafe { Link::write(link, self.first, marks) };
-        if self.is_empty() {
-            self.last = link;
-        }
-        self.first = link;
-        self.links += 1;
-        self.count += u64::from(!marks);
-    }
-
     /// Takes the oldest link. Returns it, and whether it is a mark.
     pub(crate) fn pop(&mut self) -> Option<(*mut Link, bool)> {
         if self.is_empty() {
@@ -326,8 +311,8 @@ impl Chain {
         }
     }
 
-    /// Takes the `most` oldest links, or all. If a link was pushed while it was in this chain, it
-    /// leads elsewhere now, and the count is wrong.
+    /// Takes the `most` oldest links, or all, but none behind the first mark. If a link was pushed
+    /// while it was in this chain, it leads elsewhere now, and the count is wrong.
     pub(crate) fn split(&mut self, most: u64) -> Result<Self, Ring> {
         if most == 0 {
             return Ok(Self::EMPTY);
@@ -340,6 +325,10 @@ impl Chain {
             front.links += 1;
             front.count += u64::from(!marks);
             (front.last, link) = (link, next);
+            //~ late-barrier:
+            if marks {
+                break; // [L-5]
+            }
         }
         let left = self.count.checked_sub(front.count);
         let Some(left) = left.filter(|left| *left == 0 || !link.is_null()) else {

@@ -1,9 +1,9 @@
-//! Callbacks of `call_rcu` that were lost, or that no barrier waited for.
+//! Callbacks of `call_rcu` that were lost, that no barrier waited for, or that no thread ran.
 
 use xtask::needs;
 
 use super::compiled_for;
-use crate::program::{Whose, run};
+use crate::program::{Whose, ended, run, text};
 
 /// Its worker had handed over what it had, and was in no list any more, when the callback came: the
 /// barrier did not look where it went.
@@ -12,4 +12,31 @@ fn rcu_barrier_misses_a_callback_that_comes_while_its_worker_is_freed() {
     needs::or_return!(Gcc);
     let program = compiled_for("memb", "late_push.c");
     assert_eq!(run(&program, Whose::Ours, &[]), "ok\n");
+}
+
+/// What the program in a sandbox wrote; `None` if the kernel has none.
+fn in_a_sandbox(case: &str) -> Option<String> {
+    let output = ended(&compiled_for("memb", "sandbox.c"), Whose::Ours, &[case], &[]);
+    if output.status.code() == Some(77) {
+        needs::skipped("seccomp(2)", "a kernel that has it");
+        return None;
+    }
+    assert!(output.status.success(), "{}: {}", output.status, text(&output));
+    Some(text(&output))
+}
+
+/// It was made with the first callback only: in a sandbox that killed the process.
+#[test]
+fn get_default_call_rcu_data_made_no_thread() {
+    needs::or_return!(Gcc);
+    let said = in_a_sandbox("prepared");
+    assert!(said.is_none_or(|said| said == "ok\n"));
+}
+
+/// Callbacks waited without a word.
+#[test]
+fn a_thread_that_cannot_be_made_was_not_reported() {
+    needs::or_return!(Gcc);
+    let Some(said) = in_a_sandbox("unprepared") else { return };
+    assert_eq!(said.matches("pthread_create() failed with error 11").count(), 1, "{said}");
 }

@@ -14,7 +14,7 @@ fn run_it(case: &str, environment: &[(&str, &str)]) -> (String, String) {
     (out, err)
 }
 
-/// They begin at 10 s; `rcu_barrier`, whose grace periods are expedited, was reported after 200 ms.
+/// `rcu_barrier`, whose grace periods are expedited, was reported after 200 ms.
 #[test]
 fn a_short_section_was_reported_to_a_program_that_never_asked() {
     needs::or_return!(Gcc);

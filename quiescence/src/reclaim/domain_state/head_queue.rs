@@ -18,6 +18,11 @@
 //! so after they were pushed [LN-1] and what they end was unlinked. A round runs no more than it
 //! has asked for: what is taken by others meanwhile stays for the next one.
 //!
+//! **Invariant [L-5]: when a head runs, all marks before it have been run.** So a barrier waits for
+//! no head that was pushed after its mark: such a head's function may want a lock that the
+//! barrier's caller holds. A chunk ends with its first mark, which is run when the heads before it
+//! are counted as finished; a visitor takes no further chunk once its barrier's marks have run.
+//!
 //! A round: take all, ask for a grace period, wait for it, run them, a chunk at a time. What is not
 //! being run stands in the llist or in [`Inner::waiting`], so that a fork, a barrier and a
 //! successor find it.
@@ -272,7 +277,7 @@ impl Shared {
                 return attending.neglect().map(|()| Left::Stopped);
             }
             let hurried = self.hurried.swap(false, Acquire);
-            let ran = self.round(domain, callback_queues, hurried, &me)?;
+            let ran = self.round(domain, callback_queues, hurried, &me, || false)?;
             trace::deliver();
             if ran != 0 {
                 after_round();
@@ -374,14 +379,15 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes all there is, waits for a grace period, and runs it. Returns how many were run, marks
-    /// included.
+    /// Takes all there is, waits for a grace period, and runs it, chunk by chunk, until `is_enough`
+    /// says so. Returns how many were run, marks included.
     pub(crate) fn round(
         &self,
         domain: &DomainState,
         callback_queues: &CallbackQueues,
         hurried: bool,
         me: impl Fn() -> Me,
+        is_enough: impl Fn() -> bool,
     ) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         if inner.ends {
@@ -402,7 +408,7 @@ impl Shared {
         while !domain.grace_periods.wait(cookie, urgency, me()) {} //~ early-callback-queue
         let began_ns = clock::thread_cpu_ns();
         let mut ran = 0;
-        loop {
+        while !is_enough() {
             match self.run_chunk(domain, callback_queues, entered)? {
                 0 => break,
                 some => ran += some,
@@ -415,8 +421,8 @@ impl Shared {
         Ok(ran)
     }
 
-    /// Runs some of what waits, of those that waited when so many had `entered`. Returns how many,
-    /// marks included.
+    /// Runs some of what waits, of those that waited when so many had `entered`, up to the first
+    /// mark [L-5]. Returns how many, marks included.
     fn run_chunk(
         &self,
         domain: &DomainState,
@@ -439,13 +445,12 @@ impl Shared {
         self.give_back(domain, count);
         callback_queues.waiting_room.made_room(domain);
         drop(inner);
-        let (mut ran, mut marks) = (0, Chain::EMPTY);
+        let (mut ran, mut mark) = (0, None);
         running::running_callbacks(&domain.grace_periods, |_| {
             while let Some((link, is_mark)) = chunk.pop() {
                 ran += 1;
                 if is_mark {
-                    // SAFETY: popped just now.
-                    unsafe { marks.push(link, true) };
+                    mark = Some(link); // the last link
                     continue;
                 }
                 if double_queue::is_on() {
@@ -464,8 +469,8 @@ impl Shared {
         inner.runs = false;
         self.tell(&inner);
         drop(inner);
-        // Last: who waits for them finds everything counted.
-        while let Some((link, _)) = marks.pop() {
+        // Last: who waits for it finds everything counted.
+        if let Some(link) = mark {
             // SAFETY: by the contract of `push_mark`; once.
             unsafe { Head::run(link.cast()) };
         }
