@@ -41,4 +41,5 @@ mod unwinding;
 mod pinned_drops;
 mod kept_sections;
 mod barrier_futures;
+mod printing;
 mod wakers;
