@@ -15,6 +15,7 @@ mod map_reentrance;
 mod map_tables;
 #[cfg(unix)]
 mod hash_table;
+mod big_ref;
 mod cells;
 mod kept_objects;
 mod reader_counts;
