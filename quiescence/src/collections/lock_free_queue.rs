@@ -318,21 +318,19 @@ impl LockFreeQueue {
     pub(super) unsafe fn is_empty(&self) -> bool {
         // Acquire: pairs with the Release that moved it here.
         let mut node = self.first.load(Acquire);
-        // SAFETY: it was the first in our section, or behind that, and is not freed in it.
-        while unsafe { SharedNode::is_dummy(node) } {
+        // SAFETY: null once `take_first` has taken the last; else it was the first in our section,
+        // or behind that, and is not freed in it.
+        while !node.is_null() && unsafe { SharedNode::is_dummy(node) } {
             // SAFETY: as above.
             let link = unsafe { &(*node).next };
             // Acquire: pairs with the exchange that linked it.
             node = link.load(Acquire);
-            if node.is_null() {
-                return true;
-            }
         }
-        false
+        node.is_null()
     }
 
     /// Takes the first node of a queue that has one user, at its end: once it has taken the last,
-    /// the queue may be dropped, and no more.
+    /// the queue may be asked whether it is empty, and dropped, and no more.
     pub(super) fn take_first(&mut self) -> Option<NonNull<SharedNode>> {
         loop {
             // Relaxed: the thread that gave us the queue saw to the order.

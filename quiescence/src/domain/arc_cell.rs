@@ -118,8 +118,8 @@ pub type ArcCellWeak<T> = ArcCellAny<Weak<T>>;
 /// **So the update that replaces a value does not drop it.** If no guard protects the value, it is
 /// dropped within 10 ms (twice the [lazy time](crate::tuning::Tuning::lazy) of that domain, plus
 /// the time that the worker takes). If a guard does, it is dropped after the guard is gone, within
-/// twice the time for which the guard existed and at most 1 s. [`swap`](Self::swap),
-/// [`compare_and_swap`](Self::compare_and_swap), [`rcu`](Self::rcu) and
+/// twice the time for which the guard existed, but 10 ms (a tick) at least and 1 s at most.
+/// [`swap`](Self::swap), [`compare_and_swap`](Self::compare_and_swap), [`rcu`](Self::rcu) and
 /// [`into_inner`](Self::into_inner) return a reference with a count of its own at once, so
 /// [`Arc::try_unwrap`] on it may fail for a while. [`hazard::barrier`](crate::hazard::barrier)
 /// waits until that is over.

@@ -102,7 +102,7 @@ impl Builder {
     /// interrupts no CPU.
     ///
     /// Choose it if threads wait for grace periods as often as sections begin, on machines with an
-    /// expensive membarrier (1 µs on some, 12 µs on others: run `rcu costs`), or if no thread may
+    /// expensive membarrier (1 µs on some, 9 µs on others: run `rcu costs`), or if no thread may
     /// be interrupted by another one's updates. It is the worse choice if values are read more
     /// often than threads wait: `retire` and `call` wait for no grace period, and thousands of them
     /// share one membarrier.

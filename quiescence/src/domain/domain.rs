@@ -183,10 +183,11 @@ impl<K: DomainTag> Domain<K> {
     /// tick and one grace period.
     ///
     /// **An object whose drop takes a lock** must not be retired by a thread that holds that lock:
-    /// this very call may drop an earlier object. Use `call(move || drop(object))` instead. **A
-    /// lock that readers take in their sections** must not be held either if the limit may be
-    /// reached, since this call then waits for those readers; or use
-    /// [`try_retire`](Self::try_retire).
+    /// this very call may drop an earlier object. Unlock first, or use
+    /// `try_call(move || drop(object))`, which drops nothing and never waits. (At the limit
+    /// [`call`](Self::call) waits for callbacks, which may take that lock.) **A lock that readers
+    /// take in their sections** must not be held either if the limit may be reached, since this
+    /// call then waits for those readers; or use [`try_retire`](Self::try_retire).
     ///
     /// # Progress and cost
     /// A few plain stores to the thread's own memory; at every ninth call, a lock of the thread's

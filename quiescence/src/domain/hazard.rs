@@ -134,8 +134,8 @@ impl HazardDomain {
     /// it. It is freed by this thread when it next retires, by the worker, or by a thread in
     /// [`barrier`](Self::barrier). If it is not protected, that happens within 10 ms (twice the
     /// [lazy time](Tuning::lazy) of this domain, plus the time that the worker takes). If it is, it
-    /// happens after its protection ends, within twice the time for which it was protected and at
-    /// most 1 s.
+    /// happens after its protection ends, within twice the time for which it was protected, but
+    /// 10 ms (a tick) at least and 1 s at most.
     ///
     /// # Progress and cost
     /// As [`Domain::retire`](crate::Domain::retire). At the limit it waits for a fence, never for a

@@ -184,7 +184,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     ///
     /// # Errors
     /// `value`: in a section at the domain's limit, if this thread has gone over it already; in a
-    /// sleepable domain whenever it is at its limit.
+    /// sleepable domain whenever it is at its limit. (There the old value is weighed before it is
+    /// replaced: if another thread has stored a heavier one meanwhile, the rest of that one's
+    /// weight exceeds the limit.)
     #[expect(clippy::missing_panics_doc, reason = "the value that is given back was given")]
     pub fn try_store(&self, value: T) -> Result<(), AtLimit<T>> {
         let refused = |value: Option<T>| AtLimit::unchanged(value.expect("given above"));

@@ -92,7 +92,7 @@ use crate::srcu::{self, Entry, SrcuCounts, track};
 /// section does not end, each thread can add a hundred objects per second in this way.
 ///
 /// If the limit must hold, use the methods that never exceed it this way.
-/// [`try_retire`](Domain::try_retire), [`try_call`](Domain::try_call) and
+/// [`try_retire`](Domain::try_retire), [`try_call`](Domain::try_call) and, with one exception,
 /// [`Rcu::try_store`](crate::Rcu::try_store) return their argument;
 /// [`retire_async`](Domain::retire_async), [`call_async`](Domain::call_async),
 /// [`Rcu::store_async`](crate::Rcu::store_async) and

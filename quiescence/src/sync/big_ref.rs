@@ -256,7 +256,10 @@ impl<T> Drop for BigRefHandle<T> {
         // The fold in `kill` has what we did with the value before it, as it has this [BR-2]. After
         // either of the two the reference is gone, and perhaps the memory: nothing is touched any
         // more.
-        if !self.shared().count.add_second(1_u64.wrapping_neg()) {
+        // SAFETY: `users` counts the reference that is given back; so for the next.
+        let count = unsafe { &raw const (*self.shared.as_ptr()).count };
+        // SAFETY: as above.
+        if !unsafe { Folding::add_second(count, 1_u64.wrapping_neg()) } {
             put_counted(self.shared);
         }
     }

@@ -81,16 +81,24 @@ impl<const W: usize> Folding<W> {
     pub(super) fn add(&self, amount: u64) -> bool {
         // SAFETY: every CPU has W words; they are there as long as `self`.
         let added = unsafe { percpu::add_at::<0>(&self.place, amount) }; // [FD-1]
-        added || self.add_slow(0, amount)
+        // SAFETY: it is `self`.
+        added || unsafe { Self::add_slow(self, 0, amount) }
     }
 
-    /// The same with the second word.
+    /// The same with the second word, for a thread whose addition lets others free `this`: no
+    /// function that adds may have a reference to it as an argument, which must not outlive it.
+    ///
+    /// # Safety
+    /// `this` is there until it has been added.
     #[inline(always)]
-    pub(super) fn add_second(&self, amount: u64) -> bool {
+    pub(super) unsafe fn add_second(this: *const Self, amount: u64) -> bool {
         const { assert!(W > 1) };
+        // SAFETY: by the contract. (An atomic may be freed while a function borrows it.)
+        let place = unsafe { &(*this).place };
         // SAFETY: as in `add`.
-        let added = unsafe { percpu::add_at::<8>(&self.place, amount) }; // [FD-1]
-        added || self.add_slow(1, amount)
+        let added = unsafe { percpu::add_at::<8>(place, amount) }; // [FD-1]
+        // SAFETY: the same contract; nothing has been added yet.
+        added || unsafe { Self::add_slow(this, 1, amount) }
     }
 
     /// Takes so much from the first word of this CPU, unless it is folded, has none, or less than
@@ -102,38 +110,35 @@ impl<const W: usize> Folding<W> {
         taken || self.take_slow(amount)
     }
 
+    /// # Safety
+    /// As [`add_second`](Self::add_second).
     #[cold]
     #[inline(never)]
-    fn add_slow(&self, word: usize, amount: u64) -> bool {
-        self.portably(word, |count| Some(count.wrapping_add(amount)))
+    unsafe fn add_slow(this: *const Self, word: usize, amount: u64) -> bool {
+        // SAFETY: by the contract.
+        let word = unsafe { &*this }.portable_word(word);
+        word.is_some_and(|word| change(word, |count| Some(count.wrapping_add(amount))))
     }
 
     #[cold]
     #[inline(never)]
     fn take_slow(&self, amount: u64) -> bool {
-        self.portably(0, |count| count.checked_sub(amount))
+        self.portable_word(0).is_some_and(|word| change(word, |count| count.checked_sub(amount)))
     }
 
-    /// The twin of a sequence where there are none in the whole process. Where others use sequences
-    /// the word is not for us [PC-1].
-    fn portably(&self, word: usize, change: impl Fn(u64) -> Option<u64>) -> bool {
+    /// The word of this CPU, for [`change`], where there are no sequences in the whole process.
+    /// Where others use sequences the word is not for us [PC-1].
+    fn portable_word(&self, word: usize) -> Option<&'static AtomicU64> {
         if !self.has_words() {
             self.note_use();
-            return false;
+            return None;
         }
         if percpu::path() != PerCpuPath::Portable {
-            return false;
+            return None;
         }
         // Acquire: pairs with the Release in `publish`.
         let first = self.place.load(Acquire);
-        if first.is_null() {
-            return false;
-        }
-        let change = |count| if count == GONE { None } else { change(count) };
-        // AcqRel: with the exchange in `gather` [FD-1] and the zero in `go_on` [FD-2].
-        self.word(first, percpu::slot(), word)
-            .fetch_update(AcqRel, Acquire, |count| change(count).filter(|count| *count != GONE))
-            .is_ok()
+        (!first.is_null()).then(|| self.word(first, percpu::slot(), word))
     }
 
     fn note_use(&self) {
@@ -149,11 +154,11 @@ impl<const W: usize> Folding<W> {
         }
     }
 
-    fn word(&self, first: *mut u64, slot: usize, word: usize) -> &AtomicU64 {
+    fn word(&self, first: *mut u64, slot: usize, word: usize) -> &'static AtomicU64 {
         debug_assert!(word < W && slot < percpu::slots());
         let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
-        // SAFETY: every slot has W words, aligned, and there as long as `self`. Sequences store
-        // whole words.
+        // SAFETY: every slot has W words, aligned, mapped for ever, and ours as long as `self` is
+        // there. Sequences store whole words.
         unsafe { AtomicU64::from_ptr(word) }
     }
 
@@ -246,4 +251,11 @@ impl<const W: usize> Folding<W> {
         }
         sum
     }
+}
+
+/// The twin of a sequence: changes a word, unless that is gone.
+fn change(word: &AtomicU64, change: impl Fn(u64) -> Option<u64>) -> bool {
+    let change = |count| if count == GONE { None } else { change(count) };
+    // AcqRel: with the exchange in `gather` [FD-1] and the zero in `go_on` [FD-2].
+    word.fetch_update(AcqRel, Acquire, |count| change(count).filter(|count| *count != GONE)).is_ok()
 }

@@ -75,7 +75,8 @@ const LOOKS: u32 = 100;
 ///
 /// # Signal handlers and `fork`
 /// A handler may read, whatever it interrupted; it must not write. In a child made by `fork` while
-/// another thread was writing, or had pinned the copies, reads work, but a write may wait forever.
+/// another thread was writing, or waiting to, or had pinned the copies, reads work, but a write may
+/// wait forever.
 ///
 /// # Cost
 /// A read is two loads of the number and one of each word. A write is a locked instruction for the

@@ -66,7 +66,9 @@ const NOBODY: u64 = 1 << 62;
 /// [`try_read`](Self::try_read) for it.
 ///
 /// A leaked guard holds the lock forever. There is no poisoning, as in `parking_lot`: if a writer
-/// panics, the value stays as the writer left it. Not for signal handlers, except `try_read`.
+/// panics, the value stays as the writer left it. Not for signal handlers, except `try_read`. In a
+/// child made by `fork` while another thread held the lock, or waited for it, `read` and `write`
+/// may wait forever.
 ///
 /// # Cost
 /// About a hundred bytes, and 16 bytes for each CPU once it has been used 64 times. A thread that
@@ -322,7 +324,8 @@ impl<T: ?Sized> Drop for LocalGlobalReadGuard<'_, T> {
         // Release: what was read was so before our end is seen [LG-2]. On x86 a matter of the
         // compiler only.
         fence(Release);
-        if !self.lock.readers.add_second(MINUS_ONE) {
+        // SAFETY: we borrow the lock.
+        if !unsafe { Folding::add_second(&self.lock.readers, MINUS_ONE) } {
             self.lock.end_slow();
         }
     }

@@ -41,7 +41,9 @@
 //! # Processes
 //! In a child made by `fork`, counts continue from their values. A lock, or a turn to fold, that
 //! another thread held at that moment stays held in the child, as with the locks of the standard
-//! library.
+//! library. So may a [`SeqLock`], [`Latch`] or [`LocalGlobalLock`] for which another thread only
+//! waited (a lock of the standard library does not): a turn is kept for that thread, which the
+//! child does not have.
 //!
 //! # Sources
 //! Counters: Paul E. McKenney, "Is Parallel Programming Hard, And, If So, What Can You Do About

@@ -92,8 +92,8 @@ const RETRIES: u32 = 64;
 ///
 /// # Signal handlers and `fork`
 /// A handler that may have interrupted a writer may call only `try_read`. In a child made by `fork`
-/// while another thread was writing, the lock stays held, and reads may wait forever, as with the
-/// locks of the standard library.
+/// while another thread held the lock, or waited for it (a reader may, too), writes and reads may
+/// wait forever.
 ///
 /// # Cost
 /// A read is two loads of the number and one of each word. A write is one locked instruction and a

@@ -3,6 +3,7 @@
 use crate::common::*;
 
 use quiescence::collections::IdMap;
+use quiescence::collections::id_map::{Id, ReplaceError};
 
 /// It removed by id, and a value that replaces another has its id: a session that was renewed
 /// meanwhile vanished with the one that had expired.
@@ -68,4 +69,60 @@ fn a_panic_in_a_drop_leaked_the_rest_of_the_map() {
     }
     panic_of(|| drop(map));
     assert_eq!(DROPS.load(SeqCst), 3);
+}
+
+/// So much it weighs. The first weighing lets something happen.
+struct Heavy {
+    bytes: usize,
+    when_weighed: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Heavy {
+    fn new(bytes: usize) -> Self {
+        Self { bytes, when_weighed: Mutex::new(None) }
+    }
+
+    fn weigh(&self) -> usize {
+        let happens = self.when_weighed.lock().unwrap().take();
+        happens.into_iter().for_each(elsewhere);
+        self.bytes
+    }
+}
+
+/// Has `take` take a light value out of a full domain, while another thread replaces it by one that
+/// finds no room there.
+fn beside_a_replacement(take: impl FnOnce(&IdMap<Heavy, Private>, Id) -> bool) {
+    let map = Arc::new(IdMap::with_weight_in(Heavy::weigh, domain_with_limit(1_000, 100_000)));
+    let value = Heavy::new(20_000);
+    let id = map.insert_with(|id| {
+        let map = Arc::downgrade(&map);
+        let replace =
+            move || assert!(map.upgrade().unwrap().replace(id, Heavy::new(90_000)).is_ok());
+        *value.when_weighed.lock().unwrap() = Some(Box::new(replace));
+        value
+    });
+    beside_a_section(map.domain(), |_| {
+        assert!(take(&map, id), "at the limit");
+        let statistics = map.domain().statistics();
+        assert_eq!(statistics.limit_overruns, 0);
+        assert!(statistics.bytes_waiting <= 100_000, "{}", statistics.bytes_waiting);
+        assert_eq!(map.read().get(id).unwrap().bytes, 90_000);
+    });
+    map.domain().barrier();
+    assert_eq!(map.try_remove(id), Ok(true), "there is room");
+}
+
+/// It weighed the value that was there, and took out the one that had replaced it.
+#[test]
+fn try_remove_went_over_the_limit_by_a_value_that_it_had_not_weighed() {
+    beside_a_replacement(|map, id| map.try_remove(id).is_err());
+}
+
+/// As above.
+#[test]
+fn try_replace_went_over_the_limit_by_a_value_that_it_had_not_weighed() {
+    beside_a_replacement(|map, id| {
+        let refused = map.try_replace(id, Heavy::new(1));
+        matches!(refused, Err(ReplaceError::AtLimit(Heavy { bytes: 1, .. })))
+    });
 }

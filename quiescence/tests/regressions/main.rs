@@ -15,6 +15,7 @@ mod map_reentrance;
 mod map_tables;
 #[cfg(unix)]
 mod hash_table;
+mod big_ref;
 mod cells;
 mod kept_objects;
 mod reader_counts;
@@ -41,4 +42,5 @@ mod unwinding;
 mod pinned_drops;
 mod kept_sections;
 mod barrier_futures;
+mod printing;
 mod wakers;

@@ -64,7 +64,8 @@ use crate::reclaim::{cache, debug_objects, local};
 /// full. A removal or replacement is one exchange; a removal takes one more to free the index. Then
 /// the old value is retired, which may wait: see [`Rcu::store`](crate::Rcu::store). Setting or
 /// clearing a mark, or removing an entry that has one, takes a lock of its chunk for a few
-/// instructions.
+/// instructions. In a child made by `fork` while another thread was in one of these, or inserting,
+/// they may wait forever, and so may insertions; an index that it had claimed stays in use.
 ///
 /// # Source
 /// The interfaces are those of the kernel's IDR (Jim Houston) and XArray (Matthew Wilcox); ids with
@@ -318,7 +319,9 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// be reached early: see [`Domain::try_retire`].
     #[track_caller]
     pub fn try_remove(&self, id: Id) -> Result<bool, AtLimit> {
-        Ok(self.take_if_room(id, |section| self.unlink_in(id, section))?.is_some())
+        self.take_if_room(id, |_, entry| {
+            self.table.unlink(id.index(), |_, found| ptr::eq(found.as_ptr(), entry))
+        })
     }
 
     /// Replaces the value of an entry; the old one is dropped after a grace period. The id and the
@@ -346,8 +349,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     #[track_caller]
     pub fn try_replace(&self, id: Id, value: V) -> Result<(), ReplaceError<V>> {
         let mut value = Some(value);
-        let replaced = self.take_if_room(id, |section| {
-            let result = self.replace_in(id, None, boxed(id, value.take()?), section);
+        let replaced = self.take_if_room(id, |section, entry| {
+            let result = self.replace_in(id, Some(entry), boxed(id, value.take()?), section);
             result.map_err(|refused| value = Some(refused.value)).ok()
         });
         match (replaced, value) {

@@ -84,29 +84,30 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         defer::retire_box(tag, entry, bytes);
     }
 
-    /// Takes the entry of an id out by `take`, if there is room for it, and retires it.
+    /// Takes the entry of an id out by `take`, if there is room for it, and retires it. `take` is
+    /// given the entry that was weighed, and takes no other: a value that has replaced it meanwhile
+    /// is weighed as well.
     #[track_caller]
     pub(super) fn take_if_room(
         &self,
         id: Id,
-        take: impl FnOnce(&D::Section<'_>) -> Option<NonNull<Entry<V>>>,
-    ) -> Result<Option<NonNull<Entry<V>>>, AtLimit> {
+        mut take: impl FnMut(&D::Section<'_>, &Entry<V>) -> Option<NonNull<Entry<V>>>,
+    ) -> Result<bool, AtLimit> {
         let tag = self.domain.tag();
         let section = tag.enter(Location::caller());
-        let Some(now) = self.find(id, &section) else { return Ok(None) };
-        let room = defer::reserve_any(tag, self.charge(now)).ok_or(AtLimit::unchanged(()))?;
-        let taken = take(&section);
-        drop(section);
-        match taken {
-            Some(entry) => {
-                // SAFETY: as in `retire`; it was taken out just now.
-                let bytes = self.charge(unsafe { entry.as_ref() });
-                // SAFETY: as above.
-                let entry = unsafe { Pending::boxed(tag.core(), entry.as_ptr()) };
-                room.retire(tag, entry, bytes);
-            }
-            None => room.put_back(tag.core()),
+        while let Some(entry) = self.find(id, &section) {
+            let bytes = self.charge(entry);
+            let room = defer::reserve_any(tag, bytes).ok_or(AtLimit::unchanged(()))?;
+            let Some(taken) = take(&section, entry) else {
+                room.put_back(tag.core());
+                continue;
+            };
+            drop(section);
+            // SAFETY: from a box, and out of reach: it was taken out just now.
+            let taken = unsafe { Pending::boxed(tag.core(), taken.as_ptr()) };
+            room.retire(tag, taken, bytes);
+            return Ok(true);
         }
-        Ok(taken)
+        Ok(false)
     }
 }

@@ -36,7 +36,8 @@ use crate::reclaim::weigh::{Scale, Weigh};
 /// [`update`](Self::update) and all methods that change the list block. **No grace period is waited
 /// for under the lock**: removed elements are retired after the lock has been released or, in a
 /// section, at once and without waiting. So a thread may update a list while it holds a guard or a
-/// reference into it, and readers never wait for updaters.
+/// reference into it, and readers never wait for updaters. In a child made by `fork` while another
+/// thread was updating, the lock stays held; reads work.
 ///
 /// An element is in a box of its own, with 16 bytes in addition to the value.
 ///

@@ -29,9 +29,11 @@ use crate::reclaim::free::Pending;
 /// and the previous element is the last one.
 ///
 /// Removed elements are retired when the updater is dropped, after it has released the lock. The
-/// thread may then wait for a grace period, and drop objects that it has retired earlier. Hold an
-/// updater only for a moment, since other updaters wait for it, and do not wait for a grace period
-/// meanwhile: a reader may be waiting for the lock.
+/// thread may then wait for a grace period, and drop objects that it has retired earlier. **Drop an
+/// updater in no section that began after its removals**: nothing can be waited for there, so all
+/// that it has removed may exceed the domain's limit. Hold an updater only for a moment, since
+/// other updaters wait for it, and do not wait for a grace period meanwhile: a reader may be
+/// waiting for the lock.
 ///
 /// ```
 /// use quiescence::collections::List;
