@@ -2,11 +2,12 @@
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::Location;
+use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use equivalent::Equivalent;
 
-use super::bucket::{Found, Locked, Moved, SLOTS, Unknown};
+use super::bucket::{Found, Locked, Moved, SLOTS, Sight, Unknown};
 use super::garbage::Garbage;
 use super::growth::{self, STEP};
 use super::known::{Known, Seen, is_key};
@@ -395,6 +396,43 @@ where
         is_key: impl Fn(&W, &K) -> bool,
         f: impl FnOnce(&mut Locked<'_, Entry<K, V>>, Option<Found<Entry<K, V>>>, W) -> R,
     ) -> Result<R, (Option<At<K, V>>, W)> {
+        let (table, tag) = (self.own_table(), tags::of_hash(hash));
+        let bucket = table.bucket(hash as usize);
+        let is_it = |entry: &Entry<K, V>| match wants {
+            Wants::This(this) => ptr::eq(this, entry),
+            _ => is_key(&with, &entry.key),
+        };
+        if table.next().is_none()
+            // SAFETY: loaded in the section.
+            && let Some(seen) = unsafe { Sight::of(bucket, tag, is_it) }
+        {
+            match (wants, &seen.found) {
+                (Wants::Absent, Some((_, there))) => return Err((Some(*there), with)),
+                (Wants::Present, None) => return Err((None, with)),
+                (Wants::This(_), None) => {}
+                _ => {
+                    let locked = Locked::lock_as_seen(bucket, tag, &seen, &garbage.left);
+                    if let Some((bucket, found)) = locked {
+                        return Ok(self.change_locked(table, bucket, found, with, f));
+                    }
+                }
+            }
+        }
+        self.change_busy(hash, garbage, wants, with, is_key, f)
+    }
+
+    /// The same if a table grows, the bucket has a node, or others change it.
+    #[cold]
+    #[inline(never)]
+    fn change_busy<W, R>(
+        &self,
+        hash: u64,
+        garbage: &Garbage<'_, K, V, S, D>,
+        wants: Wants<At<K, V>>,
+        with: W,
+        is_key: impl Fn(&W, &K) -> bool,
+        f: impl FnOnce(&mut Locked<'_, Entry<K, V>>, Option<Found<Entry<K, V>>>, W) -> R,
+    ) -> Result<R, (Option<At<K, V>>, W)> {
         let known = if let Wants::This(entry) = wants { Some(entry) } else { None };
         let tag = tags::of_hash(hash);
         let mut seen = Seen { found: known, others: Known::nothing() };
@@ -427,18 +465,31 @@ where
                 // Another update came in between: what it has put there is looked at.
                 Err(Unknown) => continue,
             };
-            let result = f(&mut bucket, found, with);
-            let added = bucket.added;
-            let is_crowded = added > 0 && bucket.count() >= SLOTS - 1;
-            drop(bucket);
-            if added != 0 {
-                self.count.add(added.into());
-            }
-            if is_crowded {
-                self.grow_if_full(table);
-            }
-            return Ok(result);
+            return Ok(self.change_locked(table, bucket, found, with, f));
         }
+    }
+
+    /// Runs `f`, as [`change`](Self::change) does, with the bucket, which is locked.
+    #[inline(always)]
+    fn change_locked<W, R>(
+        &self,
+        table: TableRef<Entry<K, V>>,
+        mut bucket: Locked<'_, Entry<K, V>>,
+        found: Option<Found<Entry<K, V>>>,
+        with: W,
+        f: impl FnOnce(&mut Locked<'_, Entry<K, V>>, Option<Found<Entry<K, V>>>, W) -> R,
+    ) -> R {
+        let result = f(&mut bucket, found, with);
+        let added = bucket.added;
+        let is_crowded = added > 0 && bucket.count() >= SLOTS - 1;
+        drop(bucket);
+        if added != 0 {
+            self.count.add(added.into());
+        }
+        if is_crowded {
+            self.grow_if_full(table);
+        }
+        result
     }
 
     /// The table, which is made if there is none. In a section.
