@@ -153,6 +153,7 @@ fn what_was_found_stays_as_it_was_while_the_section_lasts() {
     check::<u64, u64>();
     check::<u64, String>();
     check::<String, u64>();
+    check::<Box<str>, u64>();
 }
 
 /// What a string owns stays where it is while its value is replaced: no entry that waits owns it.
