@@ -201,34 +201,6 @@ impl<E> Drop for Locked<'_, E> {
 }
 
 impl<'l, E> Locked<'l, E> {
-    /// Locks a bucket.
-    ///
-    /// Waits for other updaters of the same bucket, which are at most some hundred instructions
-    /// away from unlocking it.
-    #[inline(always)]
-    pub(super) fn lock(bucket: &'l Bucket<E>, left: &'l Left<E>) -> Result<Self, Moved> {
-        // Relaxed: the exchange checks it.
-        let word = bucket.word.load(Relaxed);
-        if word & (LOCK | MOVED) == 0
-            && let Some(locked) = Self::lock_at(bucket, word, left)
-        {
-            return Ok(locked);
-        }
-        let word = Self::wait_for_lock(bucket)?;
-        //~ point bucket-locked
-        Ok(Self { bucket, word, left, added: 0 })
-    }
-
-    /// Locks a bucket whose word is still `word`, which says that it is not locked.
-    #[inline(always)]
-    fn lock_at(bucket: &'l Bucket<E>, word: u64, left: &'l Left<E>) -> Option<Self> {
-        // Acquire: pairs with the Release in `drop` [HM-4]. Relaxed: tried again.
-        //~ map-relaxed-lock:
-        bucket.word.compare_exchange(word, word | LOCK, Acquire, Relaxed).ok()?;
-        //~ point bucket-locked
-        Some(Self { bucket, word, left, added: 0 })
-    }
-
     /// Locks a bucket, if what was seen there is still so. Returns where the entry is, if it is
     /// there.
     ///
@@ -239,21 +211,27 @@ impl<'l, E> Locked<'l, E> {
     pub(super) fn lock_as_seen(
         bucket: &'l Bucket<E>,
         tag: u64,
-        seen: &Sight<E>,
+        Sight { word, found }: Sight<E>,
         left: &'l Left<E>,
     ) -> Option<(Self, Option<Found<E>>)> {
-        let locked = Self::lock_at(bucket, seen.word, left)?;
-        let is_still = match seen.found {
+        // Acquire: pairs with the Release in `drop` [HM-4]. Relaxed: seen again.
+        //~ map-relaxed-lock:
+        bucket.word.compare_exchange(word, word | LOCK, Acquire, Relaxed).ok()?;
+        let locked = Self { bucket, word, left, added: 0 };
+        //~ point bucket-locked
+        let is_still = match found {
             Some((index, entry)) => bucket.slot(index).entry() == entry, //~ map-stale-slot
-            None => tags::matches(seen.word, tag) & SLOT_BYTES == 0,     //~ map-unseen
+            None => tags::matches(word, tag) & SLOT_BYTES == 0,          //~ map-unseen
         };
         let at = |(index, entry)| Found { location: Location::Head(index), entry };
-        is_still.then(|| (locked, seen.found.map(at)))
+        is_still.then(|| (locked, found.map(at)))
     }
 
-    /// Locks a bucket that another updater has. Returns its word.
-    #[cold]
-    fn wait_for_lock(bucket: &Bucket<E>) -> Result<u64, Moved> {
+    /// Locks a bucket.
+    ///
+    /// Waits for other updaters of the same bucket, which are at most some hundred instructions
+    /// away from unlocking it.
+    pub(super) fn lock(bucket: &'l Bucket<E>, left: &'l Left<E>) -> Result<Self, Moved> {
         let mut polls = 0;
         loop {
             // Acquire: for `MOVED`: the entries have been copied, by stores that nothing else
@@ -262,12 +240,13 @@ impl<'l, E> Locked<'l, E> {
             if word & (MOVED | LOCK) == MOVED {
                 return Err(Moved);
             }
-            // As in `lock` [HM-4].
+            // As in `lock_as_seen` [HM-4].
             if word & LOCK == 0
                 //~ map-relaxed-lock:
                 && bucket.word.compare_exchange_weak(word, word | LOCK, Acquire, Relaxed).is_ok()
             {
-                return Ok(word);
+                //~ point bucket-locked
+                return Ok(Self { bucket, word, left, added: 0 });
             }
             Patience::Wait.pass(&mut polls).expect("it waits");
         }

@@ -67,21 +67,26 @@ where
         Some(self)
     }
 
-    /// Takes charge of an entry that the update takes out.
-    #[inline(always)]
-    pub(super) fn take(&self, entry: *const Entry<K, V>) {
+    /// Takes charge of an entry that the update has taken out. Returns it.
+    pub(super) fn take(&self, entry: *const Entry<K, V>) -> *const Entry<K, V> {
         self.entry.set(entry.cast_mut());
+        entry
     }
 
-    /// The same, after handing its key on to the entry that takes its place, which has none
-    /// [HM-I5]. In a section, with the bucket.
+    /// Hands the key of an entry that is to be taken out on to the one in its place, if such keys
+    /// are handed on [HM-I5]. Returns the key that this one had. In a section, with the bucket.
     #[inline(always)]
-    pub(super) fn hand_on(&self, entry: *const Entry<K, V>, to: *mut Entry<K, V>) {
+    pub(super) fn hand_on(&self, entry: *const Entry<K, V>, to: *mut Entry<K, V>) -> Option<K> {
+        if !hands_on::<K>() || !self.map.weight.hands_on {
+            return None;
+        }
+        // SAFETY: its own key, read once: another takes its place.
+        let unused = unsafe { to.cast::<K>().read() };
         // SAFETY: it is in the bucket, so it lives and has its key; nobody else has the new one.
         // (Not as a value: a `Box` that is moved is alone in having its memory.)
         unsafe { ptr::copy_nonoverlapping(entry.cast::<K>(), to.cast(), 1) };
         self.without_key.set(true); //~ map-key-of-two
-        self.take(entry);
+        Some(unused)
     }
 
     fn retire<T: Send + 'static>(&mut self, entry: *mut T, bytes: usize) {

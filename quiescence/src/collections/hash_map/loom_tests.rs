@@ -84,7 +84,7 @@ impl World {
         if table.next().is_none()
             // SAFETY: nothing is freed before the end of the model.
             && let Some(seen) = unsafe { Sight::of(bucket, tag, |other| other.key == key) }
-            && let Some((mut bucket, found)) = Locked::lock_as_seen(bucket, tag, &seen, left)
+            && let Some((mut bucket, found)) = Locked::lock_as_seen(bucket, tag, seen, left)
         {
             return f(&mut bucket, found);
         }

@@ -1,7 +1,6 @@
 //! Updates of one entry.
 
 use std::hash::{BuildHasher, Hash};
-use std::mem::MaybeUninit;
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
@@ -11,7 +10,6 @@ use equivalent::Equivalent;
 use super::bucket::{Found, Locked, Moved, SLOTS, Sight, Unknown};
 use super::garbage::Garbage;
 use super::growth::{self, STEP};
-use super::handed_on::hands_on;
 use super::known::{Known, Seen, is_key};
 use super::map::{Entry, HashMap};
 use super::table::TableRef;
@@ -263,14 +261,9 @@ where
             // SAFETY: found in the section.
             let entry = unsafe { &*old };
             let value = user_code::run(Site::Update, || f(&entry.value));
-            let new = if self.hands_on() {
-                self.attempt_replace(old, value, hash, garbage)
-            } else {
-                let own_key = user_code::run(Site::Key, || entry.key.clone());
-                self.attempt_insert(own_key, value, hash, Some(old), garbage).ok()
-            };
-            if new.is_some() {
-                return new;
+            let own_key = user_code::run(Site::Key, || entry.key.clone());
+            if let Ok(new) = self.attempt_insert(own_key, value, hash, Some(old), garbage) {
+                return Some(new);
             }
         }
     }
@@ -289,27 +282,6 @@ where
         let new = self.put_where(key, value, hash, wants, garbage);
         // The value is dropped here, where no bucket is locked.
         new.map(|(new, _)| new).map_err(|(_, entry)| entry.key)
-    }
-
-    /// Replaces the value of the entry that was found in this section, if it is still there, in a
-    /// map whose entries hand their keys on. Returns where the new one is. In a section.
-    fn attempt_replace(
-        &self,
-        found: At<K, V>,
-        value: V,
-        hash: u64,
-        garbage: &Garbage<'_, K, V, S, D>,
-    ) -> Option<At<K, V>> {
-        let new = cache::boxed(Entry { key: MaybeUninit::<K>::uninit(), value });
-        let put = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, new: Box<Entry<_, V>>| {
-            let Found { location, entry } = found.expect("it is wanted");
-            let new = Box::into_raw(new).cast();
-            garbage.hand_on(entry, new);
-            bucket.replace(location, new);
-            new.cast_const()
-        };
-        let never = |_: &Box<_>, _: &K| unreachable!("it was found by another");
-        self.change(hash, garbage, Wants::This(found), new, never, put).ok()
     }
 
     /// Removes the entry that was found in this section, if it is still there. Returns whether it
@@ -370,30 +342,21 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Stored<K, V> {
         let new = cache::boxed(Entry { key, value });
-        let put = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, new: Box<Entry<K, V>>| {
-            let new = Box::into_raw(new);
-            let Some(Found { location, entry }) = found else {
-                bucket.add(tags::of_hash(hash), new);
-                return (new.cast_const(), None, None);
-            };
-            // SAFETY: its own key, which is read once: another takes its place.
-            let unused = self.hands_on().then(|| unsafe { new.cast::<K>().read() });
-            match unused {
-                Some(_) => garbage.hand_on(entry, new),
-                None => garbage.take(entry),
+        let put = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, new| {
+            let new: *mut Entry<K, V> = Box::into_raw(new);
+            let mut unused = None;
+            match &found {
+                Some(found) => {
+                    unused = garbage.hand_on(found.entry, new);
+                    bucket.replace(found.location, new);
+                }
+                None => bucket.add(tags::of_hash(hash), new),
             }
-            bucket.replace(location, new);
-            (new.cast_const(), Some(entry), unused)
+            (new.cast_const(), found.map(|found| garbage.take(found.entry)), unused)
         };
-        // The key that is not needed is dropped here, where no bucket is locked.
+        // The key that is not used is dropped here, where no bucket is locked.
         self.change(hash, garbage, wants, new, |new, other| is_key(&new.key, other), put)
             .map(|(new, old, _unused)| (new, old))
-    }
-
-    /// Whether a replaced entry hands its key on.
-    #[inline(always)]
-    fn hands_on(&self) -> bool {
-        hands_on::<K>() && self.weight.hands_on
     }
 
     /// Takes an entry out of the map, if it is there as `wants` says. Returns where it was. In a
@@ -414,8 +377,7 @@ where
         let remove = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, ()| {
             let Found { location, entry } = found?;
             bucket.remove(location);
-            garbage.take(entry);
-            Some(entry)
+            Some(garbage.take(entry))
         };
         self.change(hash, garbage, wants, (), is_key, remove).ok().flatten()
     }
@@ -450,12 +412,12 @@ where
             // SAFETY: loaded in the section.
             && let Some(seen) = unsafe { Sight::of(bucket, tag, is_it) }
         {
-            match (wants, &seen.found) {
-                (Wants::Absent, Some((_, there))) => return Err((Some(*there), with)),
+            match (wants, seen.found) {
+                (Wants::Absent, Some((_, there))) => return Err((Some(there), with)),
                 (Wants::Present, None) => return Err((None, with)),
                 (Wants::This(_), None) => {}
                 _ => {
-                    let locked = Locked::lock_as_seen(bucket, tag, &seen, &garbage.left);
+                    let locked = Locked::lock_as_seen(bucket, tag, seen, &garbage.left);
                     if let Some((bucket, found)) = locked {
                         return Ok(self.change_locked(table, bucket, found, with, f));
                     }
@@ -466,6 +428,7 @@ where
     }
 
     /// The same if a table grows, the bucket has a node, or others change it.
+    // By value: what is borrowed here is written to memory on the usual road, too.
     #[cold]
     #[inline(never)]
     fn change_busy<W, R>(
