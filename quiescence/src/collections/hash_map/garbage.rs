@@ -73,20 +73,20 @@ where
         entry
     }
 
-    /// Hands the key of an entry that is to be taken out on to the one in its place, if such keys
-    /// are handed on [HM-I5]. Returns the key that this one had. In a section, with the bucket.
+    /// Whether an entry that is replaced hands its key on [HM-I5].
     #[inline(always)]
-    pub(super) fn hand_on(&self, entry: *const Entry<K, V>, to: *mut Entry<K, V>) -> Option<K> {
-        if !hands_on::<K>() || !self.map.weight.hands_on {
-            return None;
-        }
-        // SAFETY: its own key, read once: another takes its place.
-        let unused = unsafe { to.cast::<K>().read() };
+    pub(super) fn hands_on(&self) -> bool {
+        hands_on::<K>() && self.map.weight.hands_on
+    }
+
+    /// Hands the key of an entry that is to be taken out on to the one in its place, which has
+    /// none. In a section, with the bucket.
+    #[inline(always)]
+    pub(super) fn hand_on(&self, entry: *const Entry<K, V>, to: *mut Entry<K, V>) {
         // SAFETY: it is in the bucket, so it lives and has its key; nobody else has the new one.
         // (Not as a value: a `Box` that is moved is alone in having its memory.)
         unsafe { ptr::copy_nonoverlapping(entry.cast::<K>(), to.cast(), 1) };
         self.without_key.set(true); //~ map-key-of-two
-        Some(unused)
     }
 
     fn retire<T: Send + 'static>(&mut self, entry: *mut T, bytes: usize) {

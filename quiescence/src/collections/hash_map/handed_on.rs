@@ -2,8 +2,8 @@
 //!
 //! A replacement makes a box for key and value, and retires the old one. The key that is there is
 //! moved to the new box, bit by bit, if it owns memory: so that memory stays where it is, and the
-//! updater drops its own key, whose memory is in its cache. Readers may still have the old box, and
-//! use the same memory by way of it.
+//! updater drops its own key, whose memory is in its cache, or makes none (`HashMap::update`).
+//! Readers may still have the old box, and use the same memory by way of it.
 //!
 //! **Invariant [HM-I5]: a key that was handed on belongs to the last box that it came to, and its
 //! memory is freed with that box.** The old one is freed as an entry without a key, and nothing

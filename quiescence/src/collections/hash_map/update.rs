@@ -1,6 +1,7 @@
 //! Updates of one entry.
 
 use std::hash::{BuildHasher, Hash};
+use std::mem::MaybeUninit;
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
@@ -261,9 +262,14 @@ where
             // SAFETY: found in the section.
             let entry = unsafe { &*old };
             let value = user_code::run(Site::Update, || f(&entry.value));
-            let own_key = user_code::run(Site::Key, || entry.key.clone());
-            if let Ok(new) = self.attempt_insert(own_key, value, hash, Some(old), garbage) {
-                return Some(new);
+            let new = if garbage.hands_on() {
+                self.attempt_replace(old, value, hash, garbage)
+            } else {
+                let own_key = user_code::run(Site::Key, || entry.key.clone());
+                self.attempt_insert(own_key, value, hash, Some(old), garbage).ok()
+            };
+            if new.is_some() {
+                return new;
             }
         }
     }
@@ -282,6 +288,28 @@ where
         let new = self.put_where(key, value, hash, wants, garbage);
         // The value is dropped here, where no bucket is locked.
         new.map(|(new, _)| new).map_err(|(_, entry)| entry.key)
+    }
+
+    /// Replaces the value of the entry that was found in this section, if it is still there and
+    /// hands its key on. Returns where the new one is. In a section.
+    fn attempt_replace(
+        &self,
+        found: At<K, V>,
+        value: V,
+        hash: u64,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) -> Option<At<K, V>> {
+        let new = cache::boxed(Entry { key: MaybeUninit::<K>::uninit(), value });
+        let put = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, new: Box<Entry<_, V>>| {
+            let Found { location, entry } = found.expect("it is wanted");
+            let new = Box::into_raw(new).cast();
+            garbage.hand_on(entry, new);
+            bucket.replace(location, new);
+            garbage.take(entry);
+            new.cast_const()
+        };
+        let never = |_: &Box<_>, _: &K| unreachable!("it was found by another");
+        self.change(hash, garbage, Wants::This(found), new, never, put).ok()
     }
 
     /// Removes the entry that was found in this section, if it is still there. Returns whether it
@@ -347,7 +375,11 @@ where
             let mut unused = None;
             match &found {
                 Some(found) => {
-                    unused = garbage.hand_on(found.entry, new);
+                    if garbage.hands_on() {
+                        // SAFETY: its own key, read once: another takes its place.
+                        unused = Some(unsafe { new.cast::<K>().read() });
+                        garbage.hand_on(found.entry, new);
+                    }
                     bucket.replace(found.location, new);
                 }
                 None => bucket.add(tags::of_hash(hash), new),
