@@ -5,6 +5,7 @@ use std::collections::HashMap as Model;
 
 use quiescence::collections::hash_map::{Compute, Operation};
 use quiescence::collections::{HashMap, HashSet};
+use quiescence::tag::DomainTag;
 
 use super::keys::{GoodHash, Of};
 
@@ -126,27 +127,80 @@ fn operations_do_the_same_where_keys_collide() {
 
 #[test]
 fn what_was_found_stays_as_it_was_while_the_section_lasts() {
-    fn check<V: Of>() {
-        let map: HashMap<u64, V> = (0..100).map(|n| (n, V::of(n))).collect();
+    fn check<K: Of, V: Of>() {
+        let of = |key: u64, value: u64| (K::of(key), V::of(value));
+        let map: HashMap<K, V> = (0..100).map(|n| of(n, n)).collect();
         let view = map.read();
-        let found: Vec<_> = (0..100).map(|n| view.get(&n).expect("inserted above")).collect();
+        let find = |n| view.get_key_value(&K::of(n)).expect("inserted above");
+        let found: Vec<_> = (0..100).map(find).collect();
         elsewhere(|| {
             for round in 1..rounds(200, 4) {
                 for n in 0..100 {
-                    match round % 3 {
-                        0 => _ = map.remove(&n),
-                        _ => _ = map.insert(n, V::of(n + 100 * round)),
+                    let (key, value) = of(n, n + 100 * round);
+                    match round % 4 {
+                        0 => _ = map.remove(&key),
+                        1 => _ = map.update(&key, |_| value.clone()),
+                        _ => _ = map.insert(key, value),
                     }
                 }
-                map.insert(1_000 + round, V::of(0));
+                map.insert(K::of(1_000 + round), V::of(0));
             }
         });
-        for (n, value) in found.into_iter().enumerate() {
-            assert_eq!(*value, V::of(n as u64));
+        for (n, (key, value)) in found.into_iter().enumerate() {
+            assert_eq!((key, value), (&K::of(n as u64), &V::of(n as u64)));
         }
     }
-    check::<u64>();
-    check::<String>();
+    check::<u64, u64>();
+    check::<u64, String>();
+    check::<String, u64>();
+    check::<Box<str>, u64>();
+}
+
+/// What a string owns stays where it is while its value is replaced: no entry that waits owns it.
+#[test]
+fn a_replaced_entry_hands_its_key_on() {
+    const LARGE: usize = 1 << 20;
+    fn large() -> String {
+        let mut key = String::with_capacity(LARGE);
+        key.push_str("key");
+        key
+    }
+    fn replace<D: DomainTag>(map: &HashMap<String, u64, GoodHash, D>) {
+        for _ in 0..3 {
+            assert!(!map.insert(large(), 1));
+            assert!(map.update("key", |value| value + 1));
+            let view = map.read();
+            let computed = view.compute(large(), |_| Operation::<_, ()>::Insert(3));
+            assert!(matches!(computed, Compute::Updated { .. }));
+        }
+    }
+    let domain = Domain::new();
+    let waiting = || domain.statistics().bytes_waiting as usize;
+    let map = HashMap::builder().domain(domain.clone()).build();
+    map.insert(large(), 0);
+    let view = map.read();
+    let find = || view.get_key_value("key").expect("it is never removed");
+    let first = find();
+    elsewhere(|| replace(&map));
+    let last = find();
+    assert_eq!((last.0.as_ptr(), *first.1, *last.1), (first.0.as_ptr(), 0, 3));
+    assert!((1..LARGE).contains(&waiting()), "{}", waiting());
+    elsewhere(|| assert!(map.remove("key")));
+    assert!(waiting() >= LARGE, "{}", waiting());
+    assert_eq!([first.0, last.0], ["key"; 2]);
+    drop(view);
+    domain.barrier();
+    assert_eq!(waiting(), 0);
+
+    // A function of the user's weighs the old key after the update: each entry has its own.
+    let weight = |key: &String, _: &u64| key.capacity();
+    let map = HashMap::builder().domain(domain.clone()).build_with_weight(weight);
+    map.insert(large(), 0);
+    let view = map.read();
+    elsewhere(|| replace(&map));
+    assert!(waiting() >= LARGE, "{}", waiting());
+    drop(view);
+    domain.barrier();
 }
 
 #[test]

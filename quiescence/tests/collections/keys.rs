@@ -28,7 +28,8 @@ of! {
     [u64; 2]: |number| [number, !number],
     [u64; 5]: |number| [number; 5],
     (u64, u32): |number| (number, number as u32),
-    String: |number| format!("number {number}")
+    String: |number| format!("number {number}"),
+    Box<str>: |number| format!("number {number}").into()
 }
 
 pub(crate) type GoodHash = std::hash::RandomState;

@@ -82,7 +82,8 @@ impl<E> Bucket<E> {
         &self.slots[index - 1]
     }
 
-    /// The entry with a tag that `is_it` accepts, among the slots that a word speaks of.
+    /// The entry with a tag that `is_it` accepts, among the slots that a word speaks of, and the
+    /// index of its byte.
     ///
     /// # Safety
     /// The word was loaded from the bucket in the section that is in progress, with Acquire.
@@ -92,16 +93,17 @@ impl<E> Bucket<E> {
         word: u64,
         tag: u64,
         is_it: &mut impl FnMut(&E) -> bool,
-    ) -> Option<*const E> {
+    ) -> Option<(usize, *const E)> {
         let mut found = tags::matches(word, tag) & SLOT_BYTES;
         while found != 0 {
             //~ point slot-found
+            let index = tags::first(found);
             // SAFETY: the index of a byte of `SLOT_BYTES`: from 1 to `SLOTS`.
-            let slot = unsafe { self.slots.get_unchecked(tags::first(found) - 1) };
+            let slot = unsafe { self.slots.get_unchecked(index - 1) };
             let entry = slot.entry();
             // SAFETY: null, or an entry that is not freed before the section ends.
             if unsafe { entry.as_ref() }.is_some_and(&mut *is_it) {
-                return Some(entry);
+                return Some((index, entry));
             }
             found &= found - 1;
         }
@@ -130,6 +132,39 @@ pub(super) unsafe fn search_node<E>(
         }
     }
     None
+}
+
+/// What an update has seen of a bucket.
+pub(super) struct Sight<E> {
+    word: u64,
+    /// The entry that it looks for, and the index of its byte. If there is none, the bucket has no
+    /// node.
+    pub(super) found: Option<(usize, *const E)>,
+}
+
+impl<E> Sight<E> {
+    /// Looks for the entry with a tag that `is_it` accepts. `None` if another updater has the
+    /// bucket, if its entries have moved, or if the update must look into its node or
+    /// [`tend`](Locked::tend) it.
+    ///
+    /// # Safety
+    /// As [`search`](super::search::search).
+    #[inline(always)]
+    pub(super) unsafe fn of(
+        bucket: &Bucket<E>,
+        tag: u64,
+        mut is_it: impl FnMut(&E) -> bool,
+    ) -> Option<Self> {
+        // Acquire: as in `search` [HM-1].
+        let word = bucket.word.load(Acquire); //~ map-relaxed-tag-load
+        let has_room = || tags::matches(word, EMPTY) & SLOT_BYTES != 0;
+        if word & (LOCK | OVER | MOVED) != 0 && (word & (LOCK | MOVED) != 0 || has_room()) {
+            return None;
+        }
+        // SAFETY: loaded in the section.
+        let found = unsafe { bucket.search_head(word, tag, &mut is_it) };
+        (found.is_some() || word & OVER == 0).then_some(Self { word, found })
+    }
 }
 
 /// Its entries are in the next table.
@@ -166,28 +201,37 @@ impl<E> Drop for Locked<'_, E> {
 }
 
 impl<'l, E> Locked<'l, E> {
+    /// Locks a bucket, if what was seen there is still so. Returns where the entry is, if it is
+    /// there.
+    ///
+    /// A word may be the same again after other updates. So an entry that was found is looked for
+    /// in its slot, where it is as long as the pointer is there [HM-I1]; and if none was found, the
+    /// word has no such tag.
+    #[inline(always)]
+    pub(super) fn lock_as_seen(
+        bucket: &'l Bucket<E>,
+        tag: u64,
+        Sight { word, found }: Sight<E>,
+        left: &'l Left<E>,
+    ) -> Option<(Self, Option<Found<E>>)> {
+        // Acquire: pairs with the Release in `drop` [HM-4]. Relaxed: seen again.
+        //~ map-relaxed-lock:
+        bucket.word.compare_exchange(word, word | LOCK, Acquire, Relaxed).ok()?;
+        let locked = Self { bucket, word, left, added: 0 };
+        //~ point bucket-locked
+        let is_still = match found {
+            Some((index, entry)) => bucket.slot(index).entry() == entry, //~ map-stale-slot
+            None => tags::matches(word, tag) & SLOT_BYTES == 0,          //~ map-unseen
+        };
+        let at = |(index, entry)| Found { location: Location::Head(index), entry };
+        is_still.then(|| (locked, found.map(at)))
+    }
+
     /// Locks a bucket.
     ///
     /// Waits for other updaters of the same bucket, which are at most some hundred instructions
     /// away from unlocking it.
-    #[inline(always)]
     pub(super) fn lock(bucket: &'l Bucket<E>, left: &'l Left<E>) -> Result<Self, Moved> {
-        // Relaxed: the exchange checks it.
-        let mut word = bucket.word.load(Relaxed);
-        // Acquire: pairs with the Release in `drop` [HM-4]. Relaxed: tried again.
-        if word & (LOCK | MOVED) != 0
-            //~ map-relaxed-lock:
-            || bucket.word.compare_exchange(word, word | LOCK, Acquire, Relaxed).is_err()
-        {
-            word = Self::wait_for_lock(bucket)?;
-        }
-        //~ point bucket-locked
-        Ok(Self { bucket, word, left, added: 0 })
-    }
-
-    /// Locks a bucket that another updater has. Returns its word.
-    #[cold]
-    fn wait_for_lock(bucket: &Bucket<E>) -> Result<u64, Moved> {
         let mut polls = 0;
         loop {
             // Acquire: for `MOVED`: the entries have been copied, by stores that nothing else
@@ -196,12 +240,13 @@ impl<'l, E> Locked<'l, E> {
             if word & (MOVED | LOCK) == MOVED {
                 return Err(Moved);
             }
-            // As in `lock` [HM-4].
+            // As in `lock_as_seen` [HM-4].
             if word & LOCK == 0
                 //~ map-relaxed-lock:
                 && bucket.word.compare_exchange_weak(word, word | LOCK, Acquire, Relaxed).is_ok()
             {
-                return Ok(word);
+                //~ point bucket-locked
+                return Ok(Self { bucket, word, left, added: 0 });
             }
             Patience::Wait.pass(&mut polls).expect("it waits");
         }

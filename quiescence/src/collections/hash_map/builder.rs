@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::RandomState;
 
-use super::map::{HashMap, weight};
+use super::map::{HashMap, Weight, weight};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::DomainTag;
@@ -78,7 +78,8 @@ where
     /// images.remove(&1); // a megabyte waits
     /// ```
     pub fn build_with_weight(self, weight: fn(&K, &V) -> usize) -> HashMap<K, V, S, D> {
-        HashMap::make(self.capacity, self.hasher, self.domain, Some(weight))
+        let weight = Weight { entry: Some(weight), value: None, hands_on: false };
+        HashMap::make(self.capacity, self.hasher, self.domain, weight)
     }
 }
 

@@ -1,8 +1,10 @@
 //! What an update takes out of a map: a box, nodes, a table. They are freed after a grace period.
 
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 use std::ptr;
 
+use super::handed_on::hands_on;
 use super::map::{Entry, HashMap};
 use super::node::{Left, NodeRef};
 use crate::domain::tag::DomainTag;
@@ -21,6 +23,8 @@ where
     pub(super) map: &'m HashMap<K, V, S, D>,
     /// A box, or null.
     entry: Cell<*mut Entry<K, V>>,
+    /// Whether its key was handed on.
+    without_key: Cell<bool>,
     pub(super) left: Left<Entry<K, V>>,
     /// Whether the update has moved buckets, and whether it has tried to change its own. It does
     /// each only once, which bounds the number of nodes that it leaves.
@@ -41,7 +45,8 @@ where
     fn make(map: &'m HashMap<K, V, S, D>, waits: bool) -> Self {
         let (entry, left) = (Cell::new(ptr::null_mut()), Left::nothing());
         let (has_helped, has_tried) = (Cell::new(false), Cell::new(false));
-        Self { map, entry, left, has_helped, has_tried, waits, room: None }
+        let without_key = Cell::new(false);
+        Self { map, entry, without_key, left, has_helped, has_tried, waits, room: None }
     }
 
     /// For an update that waits at the limit, where it may.
@@ -67,6 +72,32 @@ where
         self.entry.set(entry.cast_mut());
         entry
     }
+
+    /// Whether an entry that is replaced hands its key on [HM-I5].
+    #[inline(always)]
+    pub(super) fn hands_on(&self) -> bool {
+        hands_on::<K>() && self.map.weight.hands_on
+    }
+
+    /// Hands the key of an entry that is to be taken out on to the one in its place, which has
+    /// none. In a section, with the bucket.
+    #[inline(always)]
+    pub(super) fn hand_on(&self, entry: *const Entry<K, V>, to: *mut Entry<K, V>) {
+        // SAFETY: it is in the bucket, so it lives and has its key; nobody else has the new one.
+        // (Not as a value: a `Box` that is moved is alone in having its memory.)
+        unsafe { ptr::copy_nonoverlapping(entry.cast::<K>(), to.cast(), 1) };
+        self.without_key.set(true); //~ map-key-of-two
+    }
+
+    fn retire<T: Send + 'static>(&mut self, entry: *mut T, bytes: usize) {
+        let tag = self.map.tag();
+        // SAFETY: from a box, or null; taken out of the map by this update.
+        let entry = unsafe { Pending::boxed(tag.core(), entry) };
+        match self.room.take() {
+            Some(room) => room.retire(tag, entry, bytes),
+            None => defer::retire_box(tag, entry, bytes),
+        }
+    }
 }
 
 impl<K, V, S, D> Drop for Garbage<'_, K, V, S, D>
@@ -77,13 +108,15 @@ where
 {
     fn drop(&mut self) {
         let (map, tag, entry) = (self.map, self.map.tag(), self.entry.get());
-        // SAFETY: it lives until it is retired; null has no weight.
-        let bytes = unsafe { entry.as_ref() }.map_or(0, |entry| map.charge(entry));
-        // SAFETY: from a box, or null; taken out of the map by this update.
-        let entry = unsafe { Pending::boxed(tag.core(), entry) };
-        match self.room.take() {
-            Some(room) => room.retire(tag, entry, bytes),
-            None => defer::retire_box(tag, entry, bytes),
+        if hands_on::<K>() && self.without_key.get() {
+            let entry = entry.cast::<Entry<MaybeUninit<K>, V>>();
+            // SAFETY: it lives until it is retired.
+            let bytes = map.charge_value(unsafe { &(*entry).value });
+            self.retire(entry, bytes);
+        } else {
+            // SAFETY: it lives until it is retired; null has no weight.
+            let bytes = unsafe { entry.as_ref() }.map_or(0, |entry| map.charge(entry));
+            self.retire(entry, bytes);
         }
         while let Some(node) = self.left.pop() {
             // In a section it goes over the limit, and the next update there is refused.

@@ -7,6 +7,7 @@ use equivalent::Equivalent;
 
 use super::builder::Builder;
 use super::growth;
+use super::handed_on::hands_on;
 use super::known::is_key;
 use super::search::search;
 use super::table::{Table, TableRef};
@@ -23,6 +24,8 @@ use crate::reclaim::weigh::{self, Weigh};
 use crate::sync::Counter;
 
 /// A key and its value, in a box of their own.
+// In the order of C, so that a key is where its entry is, and is there or not: see `handed_on`.
+#[repr(C)]
 pub(super) struct Entry<K, V> {
     pub(super) key: K,
     pub(super) value: V,
@@ -68,6 +71,11 @@ pub(super) struct Entry<K, V> {
 /// [`CopyMap`](crate::collections::CopyMap) is smaller and cheaper to update, and nothing waits to
 /// be freed; its look-ups return copies. For counters use values that change in place: counting is
 /// then a look-up in a `HashMap<K, AtomicU64>`.
+///
+/// **A key stays** while its value is replaced, if it is a `String`, `Box<str>`, `Vec<u8>`,
+/// `Box<[u8]>`, `OsString` or `PathBuf`: it moves to the new box, so what it owns does not wait,
+/// and an equal key that is passed is dropped. Not so in a map with a
+/// [weight](Builder::build_with_weight) of its own.
 ///
 /// **At the limit** an update outside of sections waits, and does not exceed the limit. In a
 /// section, a thread's first update exceeds it, and the next one panics. The `try_` methods return
@@ -125,11 +133,17 @@ pub struct HashMap<K, V, S = RandomState, D: DomainTag = Global> {
     pub(super) domain: Domain<D>,
     /// Entries.
     pub(super) count: Counter,
-    weight: Weight<K, V>,
+    pub(super) weight: Weight<K, V>,
 }
 
-/// What an entry weighs: its size, or what a function says.
-pub(super) type Weight<K, V> = Option<fn(&K, &V) -> usize>;
+/// What entries weigh: their size, or what a function says.
+pub(super) struct Weight<K, V> {
+    pub(super) entry: Option<fn(&K, &V) -> usize>,
+    /// Those whose key was handed on.
+    pub(super) value: Option<fn(&V) -> usize>,
+    /// Whether keys are handed on: not if a function of the user's would weigh them afterwards.
+    pub(super) hands_on: bool,
+}
 
 // SAFETY: entries are shared with other threads, and dropped by any; the rest is Send and Sync.
 unsafe impl<K: Send + Sync, V: Send + Sync, S: Send, D: DomainTag> Send for HashMap<K, V, S, D> {}
@@ -217,11 +231,15 @@ where
 }
 
 /// How entries of types that say it are weighed.
-pub(super) fn weight<K: Weigh, V: Weigh>() -> Weight<K, V> {
-    const { K::OWNS || V::OWNS }.then_some(|key, value| {
-        let owned = key.owned().saturating_add(value.owned());
-        owned.saturating_add(size_of::<Entry<K, V>>())
-    })
+pub(super) fn weight<K: Weigh + 'static, V: Weigh>() -> Weight<K, V> {
+    Weight {
+        entry: const { K::OWNS || V::OWNS }.then_some(|key, value| {
+            let owned = key.owned().saturating_add(value.owned());
+            owned.saturating_add(size_of::<Entry<K, V>>())
+        }),
+        value: V::OWNS.then_some(|value| value.owned().saturating_add(size_of::<Entry<K, V>>())),
+        hands_on: hands_on::<K>(),
+    }
 }
 
 impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
@@ -248,11 +266,18 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
 
     /// What an entry is charged.
     pub(super) fn charge(&self, entry: &Entry<K, V>) -> usize {
+        self.charge_by(self.weight.entry, |weight| weight(&entry.key, &entry.value))
+    }
+
+    /// What one is charged whose key was handed on.
+    pub(super) fn charge_value(&self, value: &V) -> usize {
+        self.charge_by(self.weight.value, |weight| weight(value))
+    }
+
+    fn charge_by<F>(&self, weight: Option<F>, ask: impl FnOnce(F) -> usize) -> usize {
         let size = size_of::<Entry<K, V>>();
-        let bytes = self.weight.map_or(size, |weight| {
-            weigh::ask(self.domain.core(), || weight(&entry.key, &entry.value)).max(size)
-        });
-        charge_of_box::<Entry<K, V>>(bytes)
+        let ask = |weight| weigh::ask(self.domain.core(), || ask(weight)).max(size);
+        charge_of_box::<Entry<K, V>>(weight.map_or(size, ask))
     }
 
     /// Whether an update may take something out: not in a section in which this thread has gone

@@ -29,6 +29,7 @@
 //! | `map`, `update`, `bulk`, `builder`, `view`, `compute`, `traits`, `parallel` | what users see |
 //! | `set` | a map without values |
 //! | `garbage` | retires what an update takes out |
+//! | `handed_on` | keys that stay while their values are replaced |
 //!
 //! Sources: tags that are compared all at once, from SwissTable (Kulukundis, CppCon 2017);
 //! cache-line buckets that updaters lock and readers do not, from CLHT (David, Guerraoui,
@@ -37,6 +38,7 @@
 
 mod bucket;
 mod growth;
+mod handed_on;
 mod headed;
 mod known;
 mod node;

@@ -27,7 +27,7 @@ pub(super) unsafe fn search<E>(
     // Acquire: pairs with the Release that stored the tag; the slot has been written [HM-1].
     let word = bucket.word.load(Acquire); //~ map-relaxed-tag-load
     // SAFETY: loaded in the section.
-    if let Some(entry) = unsafe { bucket.search_head(word, tag, &mut is_it) } {
+    if let Some((_, entry)) = unsafe { bucket.search_head(word, tag, &mut is_it) } {
         return Some(entry);
     }
     if word & (OVER | MOVED) == 0 {
@@ -50,7 +50,7 @@ unsafe fn search_further<E>(
         let bucket = table.bucket(hash as usize);
         let (word, node) = load(bucket);
         // SAFETY: loaded in the section.
-        if let Some(entry) = unsafe { bucket.search_head(word, tag, is_it) } {
+        if let Some((_, entry)) = unsafe { bucket.search_head(word, tag, is_it) } {
             return Some(entry);
         }
         if word & MOVED != 0 {

@@ -1,12 +1,14 @@
 //! Updates of one entry.
 
 use std::hash::{BuildHasher, Hash};
+use std::mem::MaybeUninit;
 use std::panic::Location;
+use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use equivalent::Equivalent;
 
-use super::bucket::{Found, Locked, Moved, SLOTS, Unknown};
+use super::bucket::{Found, Locked, Moved, SLOTS, Sight, Unknown};
 use super::garbage::Garbage;
 use super::growth::{self, STEP};
 use super::known::{Known, Seen, is_key};
@@ -41,7 +43,7 @@ where
 {
     /// Inserts a key with its value, or replaces the value of a key that is present. Returns
     /// whether the key is new. The key is stored with the value, so an equal key that was present
-    /// is replaced as well.
+    /// is replaced as well, unless it [stays](Self#memory).
     ///
     /// # Panics
     /// In a section at the domain's limit, if this thread has already gone over it there: see
@@ -260,9 +262,14 @@ where
             // SAFETY: found in the section.
             let entry = unsafe { &*old };
             let value = user_code::run(Site::Update, || f(&entry.value));
-            let own_key = user_code::run(Site::Key, || entry.key.clone());
-            if let Ok(new) = self.attempt_insert(own_key, value, hash, Some(old), garbage) {
-                return Some(new);
+            let new = if garbage.hands_on() {
+                self.attempt_replace(old, value, hash, garbage)
+            } else {
+                let own_key = user_code::run(Site::Key, || entry.key.clone());
+                self.attempt_insert(own_key, value, hash, Some(old), garbage).ok()
+            };
+            if new.is_some() {
+                return new;
             }
         }
     }
@@ -281,6 +288,28 @@ where
         let new = self.put_where(key, value, hash, wants, garbage);
         // The value is dropped here, where no bucket is locked.
         new.map(|(new, _)| new).map_err(|(_, entry)| entry.key)
+    }
+
+    /// Replaces the value of the entry that was found in this section, if it is still there and
+    /// hands its key on. Returns where the new one is. In a section.
+    fn attempt_replace(
+        &self,
+        found: At<K, V>,
+        value: V,
+        hash: u64,
+        garbage: &Garbage<'_, K, V, S, D>,
+    ) -> Option<At<K, V>> {
+        let new = cache::boxed(Entry { key: MaybeUninit::<K>::uninit(), value });
+        let put = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, new: Box<Entry<_, V>>| {
+            let Found { location, entry } = found.expect("it is wanted");
+            let new = Box::into_raw(new).cast();
+            garbage.hand_on(entry, new);
+            bucket.replace(location, new);
+            garbage.take(entry);
+            new.cast_const()
+        };
+        let never = |_: &Box<_>, _: &K| unreachable!("it was found by another");
+        self.change(hash, garbage, Wants::This(found), new, never, put).ok()
     }
 
     /// Removes the entry that was found in this section, if it is still there. Returns whether it
@@ -342,14 +371,24 @@ where
     ) -> Stored<K, V> {
         let new = cache::boxed(Entry { key, value });
         let put = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, new| {
-            let new: At<K, V> = Box::into_raw(new);
+            let new: *mut Entry<K, V> = Box::into_raw(new);
+            let mut unused = None;
             match &found {
-                Some(found) => bucket.replace(found.location, new),
+                Some(found) => {
+                    if garbage.hands_on() {
+                        // SAFETY: its own key, read once: another takes its place.
+                        unused = Some(unsafe { new.cast::<K>().read() });
+                        garbage.hand_on(found.entry, new);
+                    }
+                    bucket.replace(found.location, new);
+                }
                 None => bucket.add(tags::of_hash(hash), new),
             }
-            (new, found.map(|found| garbage.take(found.entry)))
+            (new.cast_const(), found.map(|found| garbage.take(found.entry)), unused)
         };
+        // The key that is not used is dropped here, where no bucket is locked.
         self.change(hash, garbage, wants, new, |new, other| is_key(&new.key, other), put)
+            .map(|(new, old, _unused)| (new, old))
     }
 
     /// Takes an entry out of the map, if it is there as `wants` says. Returns where it was. In a
@@ -395,6 +434,44 @@ where
         is_key: impl Fn(&W, &K) -> bool,
         f: impl FnOnce(&mut Locked<'_, Entry<K, V>>, Option<Found<Entry<K, V>>>, W) -> R,
     ) -> Result<R, (Option<At<K, V>>, W)> {
+        let (table, tag) = (self.own_table(), tags::of_hash(hash));
+        let bucket = table.bucket(hash as usize);
+        let is_it = |entry: &Entry<K, V>| match wants {
+            Wants::This(this) => ptr::eq(this, entry),
+            _ => is_key(&with, &entry.key),
+        };
+        if table.next().is_none()
+            // SAFETY: loaded in the section.
+            && let Some(seen) = unsafe { Sight::of(bucket, tag, is_it) }
+        {
+            match (wants, seen.found) {
+                (Wants::Absent, Some((_, there))) => return Err((Some(there), with)),
+                (Wants::Present, None) => return Err((None, with)),
+                (Wants::This(_), None) => {}
+                _ => {
+                    let locked = Locked::lock_as_seen(bucket, tag, seen, &garbage.left);
+                    if let Some((bucket, found)) = locked {
+                        return Ok(self.change_locked(table, bucket, found, with, f));
+                    }
+                }
+            }
+        }
+        self.change_busy(hash, garbage, wants, with, is_key, f)
+    }
+
+    /// The same if a table grows, the bucket has a node, or others change it.
+    // By value: what is borrowed here is written to memory on the usual road, too.
+    #[cold]
+    #[inline(never)]
+    fn change_busy<W, R>(
+        &self,
+        hash: u64,
+        garbage: &Garbage<'_, K, V, S, D>,
+        wants: Wants<At<K, V>>,
+        with: W,
+        is_key: impl Fn(&W, &K) -> bool,
+        f: impl FnOnce(&mut Locked<'_, Entry<K, V>>, Option<Found<Entry<K, V>>>, W) -> R,
+    ) -> Result<R, (Option<At<K, V>>, W)> {
         let known = if let Wants::This(entry) = wants { Some(entry) } else { None };
         let tag = tags::of_hash(hash);
         let mut seen = Seen { found: known, others: Known::nothing() };
@@ -427,18 +504,31 @@ where
                 // Another update came in between: what it has put there is looked at.
                 Err(Unknown) => continue,
             };
-            let result = f(&mut bucket, found, with);
-            let added = bucket.added;
-            let is_crowded = added > 0 && bucket.count() >= SLOTS - 1;
-            drop(bucket);
-            if added != 0 {
-                self.count.add(added.into());
-            }
-            if is_crowded {
-                self.grow_if_full(table);
-            }
-            return Ok(result);
+            return Ok(self.change_locked(table, bucket, found, with, f));
         }
+    }
+
+    /// Runs `f`, as [`change`](Self::change) does, with the bucket, which is locked.
+    #[inline(always)]
+    fn change_locked<W, R>(
+        &self,
+        table: TableRef<Entry<K, V>>,
+        mut bucket: Locked<'_, Entry<K, V>>,
+        found: Option<Found<Entry<K, V>>>,
+        with: W,
+        f: impl FnOnce(&mut Locked<'_, Entry<K, V>>, Option<Found<Entry<K, V>>>, W) -> R,
+    ) -> R {
+        let result = f(&mut bucket, found, with);
+        let added = bucket.added;
+        let is_crowded = added > 0 && bucket.count() >= SLOTS - 1;
+        drop(bucket);
+        if added != 0 {
+            self.count.add(added.into());
+        }
+        if is_crowded {
+            self.grow_if_full(table);
+        }
+        result
     }
 
     /// The table, which is made if there is none. In a section.
