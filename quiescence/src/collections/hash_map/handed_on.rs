@@ -12,12 +12,12 @@
 //! grace period of the last box waits for this section, too.
 //!
 //! Two boxes have the same key then, which only these types stand: they are read as they are, byte
-//! by byte, and equal ones cannot be told apart, so it does not matter either which one stays.
-//! (Others could have a `Mutex` inside, or be known by their address.)
+//! by byte, and equal ones differ in their capacity alone, so it does not matter which one stays.
+//! (Others could have a `Mutex` inside, be known by their address, or differ although they are
+//! equal, as a `PathBuf` may.)
 
 use std::any::TypeId;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 /// Whether keys of this type are handed on.
 #[inline(always)]
@@ -30,5 +30,4 @@ pub(super) fn hands_on<K: 'static>() -> bool {
         || are::<K, Vec<u8>>()
         || are::<K, Box<[u8]>>()
         || are::<K, OsString>()
-        || are::<K, PathBuf>()
 }

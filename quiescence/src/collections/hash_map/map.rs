@@ -73,8 +73,8 @@ pub(super) struct Entry<K, V> {
 /// then a look-up in a `HashMap<K, AtomicU64>`.
 ///
 /// **A key stays** while its value is replaced, if it is a `String`, `Box<str>`, `Vec<u8>`,
-/// `Box<[u8]>`, `OsString` or `PathBuf`: it moves to the new box, so what it owns does not wait,
-/// and an equal key that is passed is dropped. Not so in a map with a
+/// `Box<[u8]>` or `OsString`: it moves to the new box, with its capacity, so what it owns does not
+/// wait, and an equal key that is passed is dropped. Not so in a map with a
 /// [weight](Builder::build_with_weight) of its own.
 ///
 /// **At the limit** an update outside of sections waits, and does not exceed the limit. In a

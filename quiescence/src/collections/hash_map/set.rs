@@ -22,8 +22,8 @@ use crate::reclaim::weigh::Weigh;
 /// 256 buckets), plus a box. For small `Copy` elements a [`CopyMap<T,
 /// ()>`](crate::collections::CopyMap) is smaller, and has no boxes. A set dereferences to its map
 /// from elements to `()`, whose `len`, `remove`, `clear`, `reserve` and `domain` apply to the set.
-/// The map's `insert(element, ())` replaces an element that is present; the set's `insert` does
-/// not.
+/// The map's `insert(element, ())` replaces an element that is present, unless it
+/// [stays](HashMap#memory); the set's `insert` does not.
 ///
 /// ```
 /// use quiescence::collections::HashSet;
