@@ -381,15 +381,14 @@ fn a_report_took_a_signal_that_the_program_waits_for() {
     assert!({ all }.all(|signal| storm::handler_of(signal) == libc::SIG_DFL));
 }
 
-// ---- when they begin
-// --------------------------------------------------------------------------------
+// ---- when they begin ----------------------------------------------------------------------------
 
 #[test]
 fn programs_compiled_against_liburcu_were_reported_to_after_200_ms() {
     static FOREIGN: LiburcuDomain = LiburcuDomain::new("theirs", Readers::Light);
     let Some(begins) = role() else {
-        passes_again(this_test!(), "10000", &[]);
-        for (said, begins) in [("0", "never"), ("70", "70"), ("soon", "10000")] {
+        passes_again(this_test!(), "never", &[]);
+        for (said, begins) in [("0", "never"), ("70", "70"), ("soon", "never")] {
             passes_again(this_test!(), begins, &[("QUIESCENCE_STALL_MS", said)]);
         }
         return;
