@@ -69,7 +69,7 @@ pub unsafe trait Linked: Sync {
 /// A list of one type is no list of another one, also if they differ in a lifetime only:
 ///
 /// ```compile_fail
-/// use kernel::{Link, Linked, RcuList};
+/// # use kernel::{Link, Linked, RcuList};
 ///
 /// struct Name<'n>(Link, &'n str);
 /// // SAFETY: the field is there, and private.

@@ -80,7 +80,8 @@ pub unsafe trait Platform: Sync {
     fn wait(&self, done: &dyn Fn() -> bool, polls: bool);
 
     /// Wakes the threads in [`wait`](Self::wait): an event has happened for which they may be
-    /// waiting. Called with interrupts off.
+    /// waiting. Orders what its caller has stored before its own look for sleepers, by a full fence
+    /// or a lock. Called with interrupts off.
     fn wake_waiters(&self);
 }
 

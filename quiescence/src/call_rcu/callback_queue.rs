@@ -390,27 +390,6 @@ mod tests {
         assert_eq!(was_over.get(), Some(true));
     }
 
-    /// Where no thread attends, the barrier's own ran the function, which then waited for itself.
-    #[test]
-    fn a_barrier_ran_a_head_that_came_later() {
-        let domain = Domain::new();
-        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-        let mut before = Head::new();
-        // SAFETY: run by the barrier, before it goes.
-        let _ = unsafe { callback_queue.push(&mut before, nothing) }.unwrap();
-        let core = domain.core();
-        let barrier = core.callback_queues.begin_barrier(core);
-        let has_run = Cell::new(false);
-        let function = || has_run.set(true);
-        let mut later = Calling { head: Head::new(), function: &function };
-        // SAFETY: run by the second barrier, before it goes.
-        let _ = unsafe { callback_queue.push((&raw mut later).cast(), call) }.unwrap();
-        barrier.finish(core, &core.callback_queues, Me::this_thread);
-        assert!(!has_run.get());
-        domain.barrier();
-        assert!(has_run.get());
-    }
-
     /// It is held for moments by runners, barriers and forks; a thread that holds it may lose its
     /// CPU.
     #[test]

@@ -25,6 +25,8 @@ mod worker_survives;
 mod fork_in_handlers;
 #[cfg(unix)]
 mod charged_children;
+#[cfg(unix)]
+mod forked_barrier;
 mod executors;
 mod owned_bytes;
 mod short_threads;

@@ -19,9 +19,9 @@
 //! has asked for: what is taken by others meanwhile stays for the next one.
 //!
 //! **Invariant [L-5]: when a head runs, all marks before it have been run.** So a barrier waits for
-//! no head that was pushed after its mark: such a head's function may want a lock that the
-//! barrier's caller holds. A chunk ends with its first mark, which is run when the heads before it
-//! are counted as finished; a visitor takes no further chunk once its barrier's marks have run.
+//! no head that another thread runs and that was pushed after its mark: such a head's function may
+//! want a lock that the barrier's caller holds. A chunk ends with its first mark, which is run when
+//! the heads before it are counted as finished.
 //!
 //! A round: take all, ask for a grace period, wait for it, run them, a chunk at a time. What is not
 //! being run stands in the llist or in [`Inner::waiting`], so that a fork, a barrier and a
@@ -142,8 +142,8 @@ pub(crate) struct Inner {
     pub(crate) waiters: u32,
 }
 
-/// How many times what waited in some callback queue of the process was given up. A barrier's marks
-/// may have been among that.
+/// How many times what waited in some callback queue of the process was given up, or what was being
+/// run there was lost in a fork. A barrier's marks may have been among that.
 static GIVEN_UP: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 impl Inner {
@@ -277,7 +277,7 @@ impl Shared {
                 return attending.neglect().map(|()| Left::Stopped);
             }
             let hurried = self.hurried.swap(false, Acquire);
-            let ran = self.round(domain, callback_queues, hurried, &me, || false)?;
+            let ran = self.round(domain, callback_queues, hurried, &me)?;
             trace::deliver();
             if ran != 0 {
                 after_round();
@@ -379,15 +379,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes all there is, waits for a grace period, and runs it, chunk by chunk, until `is_enough`
-    /// says so. Returns how many were run, marks included.
+    /// Takes all there is, waits for a grace period, and runs it. Returns how many were run, marks
+    /// included.
     pub(crate) fn round(
         &self,
         domain: &DomainState,
         callback_queues: &CallbackQueues,
         hurried: bool,
         me: impl Fn() -> Me,
-        is_enough: impl Fn() -> bool,
     ) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         if inner.ends {
@@ -408,7 +407,7 @@ impl Shared {
         while !domain.grace_periods.wait(cookie, urgency, me()) {} //~ early-callback-queue
         let began_ns = clock::thread_cpu_ns();
         let mut ran = 0;
-        while !is_enough() {
+        loop {
             match self.run_chunk(domain, callback_queues, entered)? {
                 0 => break,
                 some => ran += some,
@@ -461,10 +460,11 @@ impl Shared {
                 unsafe { Head::run(link.cast()) };
             }
         });
-        // Release: who sees the count has what they did behind it.
-        self.finished.fetch_add(count, Release);
         trace::callbacks_run(domain.grace_periods.source(), count);
         let mut inner = sync::lock(&self.inner);
+        // Under the lock: a fork finds them finished or claimed, not both. Release: who sees the
+        // count has what they did behind it.
+        self.finished.fetch_add(count, Release);
         inner.claimed = 0;
         inner.runs = false;
         self.tell(&inner);

@@ -191,8 +191,9 @@ impl CallbackQueues {
 
 impl Barrier {
     /// Whether all marks have come through.
+    #[cfg(test)]
     pub(crate) fn is_over(&self) -> bool {
-        self.left.load(Acquire) == 0 // pairs with the Release in `came_through`
+        self.left.load(Acquire) == 0
     }
 
     /// Waits until all marks have come through. Callback queues that no thread attends to are run
@@ -205,13 +206,12 @@ impl Barrier {
         callback_queues: &CallbackQueues,
         me: impl Fn() -> Me,
     ) {
-        while !self.is_over() {
+        // Acquire: pairs with the Release in `came_through`.
+        while self.left.load(Acquire) != 0 {
             for callback_queue in callback_queues.all() {
                 // What is wrong with a callback queue its runner says, or the next push.
                 let _: Result<(), QueuedTwice> =
-                    attend_for_now(&callback_queue, domain, callback_queues, &me, || {
-                        self.is_over()
-                    });
+                    attend_for_now(&callback_queue, domain, callback_queues, &me);
             }
             // Acquire: as in `begin_barrier`.
             if GIVEN_UP.load(Acquire) != self.given_up {
@@ -227,13 +227,12 @@ impl Barrier {
     }
 }
 
-/// Runs what is in a callback queue that no thread attends to, until the barrier is over.
+/// Runs what is in a callback queue that no thread attends to.
 fn attend_for_now(
     callback_queue: &Shared,
     domain: &DomainState,
     callback_queues: &CallbackQueues,
     me: impl Fn() -> Me,
-    is_over: impl Fn() -> bool,
 ) -> Result<(), QueuedTwice> {
     if callback_queue.is_empty() {
         return Ok(());
@@ -241,7 +240,7 @@ fn attend_for_now(
     let Some(_attending) = callback_queue.begin(Part::Visitor)? else { return Ok(()) };
     // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is
     // notified that no thread attends.
-    callback_queue.round(domain, callback_queues, true, &me, is_over)?;
+    callback_queue.round(domain, callback_queues, true, &me)?;
     Ok(())
 }
 

@@ -2,11 +2,11 @@
 
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use grace::limit::Amount;
 
-use super::{Inner, Part, Shared, amount, double_queue};
+use super::{GIVEN_UP, Inner, Part, Shared, amount, double_queue};
 use crate::os::forking::{self, AtFork, Held};
 use crate::os::sync::{self, Rank};
 use crate::os::thread;
@@ -33,6 +33,8 @@ impl Shared {
             // What was being run is lost, and counts as run.
             self.finished.fetch_add(inner.claimed, Relaxed);
             (inner.claimed, inner.runs) = (0, false);
+            // A barrier of the forking thread begins anew: its mark may have been among that.
+            GIVEN_UP.fetch_add(1, Release);
             // A ring that the parent would have complained of is given up here.
             let _ = self.abandon(inner);
             inner.runner = 0;
