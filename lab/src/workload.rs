@@ -309,6 +309,11 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
     let mut options = Vec::new();
     for (name, value) in lines {
         let id = name.as_ref().replace('-', "_");
+        let refuse = |why: &str| wrong(Some(name.span().start), why);
+        // Another name could end the option that it is made into, or be a value of it.
+        if Options::command().get_arguments().all(|known| known.get_id() != id.as_str()) {
+            return Err(refuse(&format!("unexpected argument '--{}' found", name.as_ref())));
+        }
         let mut option = OsString::from(format!("--{}", id.replace('_', "-")));
         match &value {
             Value::Bool(_) => {}
@@ -318,9 +323,10 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
                 option.push(path.with_file_name(keys));
             }
             Value::String(text) => option.push(format!("={text}")),
+            Value::Array(_) | Value::Object(_) => return Err(refuse("give one text or number")),
             other => option.push(format!("={other}")),
         }
-        refused([&option]).map_or(Ok(()), |why| Err(wrong(Some(name.span().start), &why)))?;
+        refused([&option]).map_or(Ok(()), |why| Err(refuse(&why)))?;
         if value != false && !is_typed(&id) {
             options.push(option);
         }
