@@ -407,6 +407,20 @@ mod tests {
         assert_eq!(with_file("--zipf 2", file).popularity, Popularity::Zipf(2.0));
     }
 
+    /// The options of a file were put behind the first word that was the command's name.
+    #[test]
+    fn a_program_that_was_called_advise_took_the_options_of_a_file_for_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("w.toml");
+        std::fs::write(&path, "threads = 7").unwrap();
+        for words in ["advise advise --workload FILE", "rcu advise --workload FILE --"] {
+            let words = words.replace("FILE", path.to_str().unwrap());
+            let cli = crate::arguments::parsed::<crate::Cli>(words.split_whitespace()).unwrap();
+            let Some(crate::Command::Advise(args)) = cli.command else { panic!("{words}") };
+            assert_eq!(args.workload.range, Some([7, 7]));
+        }
+    }
+
     #[test]
     fn what_is_said_of_a_kind_chooses_what_is_measured() {
         let resolve = |text: &str| with_file("", text);
