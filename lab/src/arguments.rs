@@ -56,17 +56,16 @@ pub(crate) fn parsed<C: CommandFactory + FromArgMatches>(
     let mut words: Vec<OsString> = words.into_iter().map(Into::into).collect();
     let mut matches =
         command.try_get_matches_from_mut(&words).map_err(|e| told(e, &mut command))?;
-    let (place, own) = match matches.subcommand() {
-        Some((name, own)) => (words.iter().position(|word| word == name), own),
-        None => (Some(0), &matches),
-    };
-    if let (Some(place), Ok(Some(file))) = (place, own.try_get_one::<PathBuf>("workload_file")) {
+    let own = matches.subcommand().map_or(&matches, |(_, own)| own);
+    if let Ok(Some(file)) = own.try_get_one::<PathBuf>("workload_file") {
         let is_typed = |id: &str| own.value_source(id) == Some(ValueSource::CommandLine);
         let options = workload::options_of(file, |id| match id {
             "zipf" | "uniform" => is_typed("zipf") || is_typed("uniform"),
             _ => is_typed(id),
         })?;
-        words.splice(place + 1..=place, options);
+        // What has a workload file has options alone: no word stands behind `--`.
+        words.pop_if(|word| word == "--");
+        words.extend(options);
         matches = command.try_get_matches_from_mut(words).map_err(|e| told(e, &mut command))?;
     }
     C::from_arg_matches(&matches).map_err(|error| told(error, &mut command))

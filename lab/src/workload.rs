@@ -309,6 +309,11 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
     let mut options = Vec::new();
     for (name, value) in lines {
         let id = name.as_ref().replace('-', "_");
+        let refuse = |why: &str| wrong(Some(name.span().start), why);
+        // Another name could end the option that it is made into, or be a value of it.
+        if Options::command().get_arguments().all(|known| known.get_id() != id.as_str()) {
+            return Err(refuse(&format!("unexpected argument '--{}' found", name.as_ref())));
+        }
         let mut option = OsString::from(format!("--{}", id.replace('_', "-")));
         match &value {
             Value::Bool(_) => {}
@@ -318,9 +323,10 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
                 option.push(path.with_file_name(keys));
             }
             Value::String(text) => option.push(format!("={text}")),
+            Value::Array(_) | Value::Object(_) => return Err(refuse("give one text or number")),
             other => option.push(format!("={other}")),
         }
-        refused([&option]).map_or(Ok(()), |why| Err(wrong(Some(name.span().start), &why)))?;
+        refused([&option]).map_or(Ok(()), |why| Err(refuse(&why)))?;
         if value != false && !is_typed(&id) {
             options.push(option);
         }
@@ -399,6 +405,20 @@ mod tests {
         let bytes = |words: &str| with_file(words, "value-bytes = 5").value_bytes;
         assert_eq!((bytes(""), bytes("--value-bytes 7")), (5, 7));
         assert_eq!(with_file("--zipf 2", file).popularity, Popularity::Zipf(2.0));
+    }
+
+    /// The options of a file were put behind the first word that was the command's name.
+    #[test]
+    fn a_program_that_was_called_advise_took_the_options_of_a_file_for_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("w.toml");
+        std::fs::write(&path, "threads = 7").unwrap();
+        for words in ["advise advise --workload FILE", "rcu advise --workload FILE --"] {
+            let words = words.replace("FILE", path.to_str().unwrap());
+            let cli = crate::arguments::parsed::<crate::Cli>(words.split_whitespace()).unwrap();
+            let Some(crate::Command::Advise(args)) = cli.command else { panic!("{words}") };
+            assert_eq!(args.workload.range, Some([7, 7]));
+        }
     }
 
     #[test]

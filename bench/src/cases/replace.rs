@@ -52,9 +52,9 @@ pub(crate) trait Site: Sync {
     /// Frees some of what waits, if the rival can be asked to.
     fn flush(&self);
 
-    /// Fails if the rival does not keep what [`Replace`] says, if it is one.
+    /// Fails if the rival does not keep what [`Replace`] says. Whether it is one.
     #[cfg(test)]
-    fn keeps_its_word(&self, _name: &str) {}
+    fn keeps_its_word(&self, name: &str) -> bool;
 }
 
 /// A registered thread.
@@ -108,8 +108,9 @@ impl<S: Replace, const WORDS: usize> Site for Replacements<S, WORDS> {
     }
 
     #[cfg(test)]
-    fn keeps_its_word(&self, name: &str) {
+    fn keeps_its_word(&self, name: &str) -> bool {
         crate::serve::tests::keeps_its_word::<S>(name);
+        true
     }
 }
 

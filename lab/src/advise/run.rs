@@ -67,7 +67,7 @@ impl Run<'_> {
         report.print_input(output)?;
         self.race(&mut report, output);
         output.progress.end();
-        report.interrupted = output.interrupt.requested();
+        report.interrupted = output.was_interrupted();
         Ok(report)
     }
 

@@ -4,18 +4,18 @@
 //! The documents of `docs/JSON.md` are the interface between programs of different versions: a
 //! program that has never heard of `rcu compare` can be compared.
 
-use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek};
-use std::os::fd::OwnedFd;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
+use std::{fmt, mem};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::io::{Errno, ioctl_fionread};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -205,41 +205,62 @@ pub(crate) fn run(command: &mut Command) -> Result<Output> {
 }
 
 /// Runs a program to its end, or until then: it is asked to stop as `timeout` asks it, and killed
-/// after [`GRACE`]. Also says whether it was. Without process descriptors it runs to its end.
+/// after [`GRACE`]. Also says whether it was.
 ///
-/// It writes into files: whoever it leaves behind with them is not waited for.
+/// It writes into pipes, which break if this process is killed: so a program that measures notices,
+/// and stops.
 fn run_until(command: &mut Command, until: Option<Instant>) -> Result<(Output, bool)> {
-    let mut run = || {
-        let mut files = [tempfile::tempfile()?, tempfile::tempfile()?];
-        let [stdout, stderr] = files.each_ref().map(File::try_clone);
-        command.stdin(Stdio::null()).stdout(stdout?).stderr(stderr?);
-        let mut child = command.spawn()?;
-        // Of the process that was started, whatever has its number later.
-        let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
-        let is_stopped = until.zip(process).is_some_and(|(until, process)| stop(&process, until));
-        let status = child.wait()?;
-        let [stdout, stderr] = files.each_mut().map(|file| {
-            let mut written = Vec::new();
-            file.rewind().and_then(|()| file.read_to_end(&mut written)).map(|_| written)
-        });
-        Ok((Output { status, stdout: stdout?, stderr: stderr? }, is_stopped))
-    };
-    run().map_err(|error| Failure::file("run", Path::new(command.get_program()), error))
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let run = command.spawn().and_then(|child| follow(child, until));
+    run.map_err(|error| Failure::file("run", Path::new(command.get_program()), error))
 }
 
-/// Waits until a process has ended, and no longer than this; then stops it. Whether it was stopped.
-fn stop(process: &OwnedFd, until: Instant) -> bool {
-    let has_ended = |until: Instant| {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-        let wait = || poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left));
-        retry_on_intr(wait) != Ok(0)
-    };
-    // It fails if the process has just ended.
-    let send = |signal| pidfd_send_signal(process, signal).is_ok();
-    let is_stopped = !has_ended(until) && send(Signal::TERM);
-    let _is_killed = is_stopped && !has_ended(Instant::now() + GRACE) && send(Signal::KILL);
-    is_stopped
+/// Reads what a child writes into its pipes, until it has ended; after `until` it is stopped.
+///
+/// Whoever the child leaves behind with its pipes is not waited for. Without process descriptors
+/// its end is taken to be that of the pipes.
+fn follow(mut child: Child, mut until: Option<Instant>) -> io::Result<(Output, bool)> {
+    // No other process has its number before it is waited for.
+    let number = Pid::from_child(&child);
+    let process = pidfd_open(number, PidfdFlags::empty()).ok();
+    let mut signals = [Signal::TERM, Signal::KILL].into_iter();
+    let pipes = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
+    let pipes = pipes.map(|pipe| File::from(pipe.expect("a pipe")));
+    let mut written = [Vec::new(), Vec::new()];
+    let mut open: Vec<_> = pipes.iter().zip(&mut written).collect();
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let pipes = open.iter().map(|&(pipe, _)| pipe.as_fd());
+        let fds = pipes.chain(process.as_ref().map(AsFd::as_fd));
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        match poll(&mut fds, left.as_ref()) {
+            Err(Errno::INTR) => continue,
+            ready => ready?,
+        };
+        let end = process.as_ref().and_then(|_| fds.pop());
+        // Also in the last turn: then all that the child wrote is read.
+        for ((pipe, written), fd) in mem::take(&mut open).into_iter().zip(fds) {
+            let count = ioctl_fionread(pipe)?;
+            pipe.take(count).read_to_end(written)?;
+            if count > 0 || !fd.revents().contains(PollFlags::HUP) {
+                open.push((pipe, written));
+            }
+        }
+        if end.map_or(open.is_empty(), |end| !end.revents().is_empty()) {
+            break;
+        }
+        // By the clock: a pipe into which a program writes without a pause is always ready.
+        if until.is_some_and(|until| until <= Instant::now()) {
+            until = signals.next().map(|signal| {
+                // It fails if the program belongs to another user; then it is waited for.
+                let _ = kill_process(number, signal);
+                Instant::now() + GRACE
+            });
+        }
+    }
+    let [stdout, stderr] = written;
+    Ok((Output { status: child.wait()?, stdout, stderr }, signals.len() < 2))
 }
 
 /// A program that measures: this one, or another version of it.
@@ -387,16 +408,30 @@ mod tests {
             let (output, is_stopped) = sh("kill -TERM $$", until);
             assert!(!is_stopped && !output.status.success());
         }
-        let script = "trap '' TERM; echo began; exec sleep 1000000";
-        let mut soon = Duration::from_millis(50);
-        loop {
-            let (output, is_stopped) = sh(script, Some(Instant::now() + soon));
-            assert!(is_stopped && !output.status.success());
-            if !output.stdout.is_empty() {
-                break;
+        for script in
+            ["trap '' TERM; echo began; exec sleep 1000000", "while echo more; do :; done"]
+        {
+            let mut soon = Duration::from_millis(50);
+            loop {
+                let (output, is_stopped) = sh(script, Some(Instant::now() + soon));
+                assert!(is_stopped && !output.status.success());
+                if !output.stdout.is_empty() {
+                    break;
+                }
+                soon *= 2;
             }
-            soon *= 2;
         }
+    }
+
+    /// A pipe holds 64 KiB: of more, a child waits for its reader.
+    #[test]
+    fn output_of_any_size_is_read_to_its_end() {
+        let script = "head -c 300000 /dev/zero; head -c 400000 /dev/zero >&2; printf end";
+        let mut command = Command::new("sh");
+        let (output, is_stopped) = run_until(command.args(["-c", script]), None).unwrap();
+        assert!(output.status.success() && !is_stopped);
+        assert_eq!((output.stdout.len(), output.stderr.len()), (300_003, 400_000));
+        assert!(output.stdout.ends_with(b"end"));
     }
 
     #[test]

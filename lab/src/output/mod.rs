@@ -117,6 +117,8 @@ pub(crate) struct Output {
     pub(crate) provenance: Provenance,
     /// The flag of Ctrl-C.
     pub(crate) interrupt: Interrupt,
+    /// Whether it cut the run short, once that was asked.
+    interrupted: Option<bool>,
     pub(crate) progress: Progress,
 }
 
@@ -158,6 +160,7 @@ impl Output {
             width: width(),
             provenance: Provenance::of_this_run(args.host_name),
             interrupt,
+            interrupted: None,
             progress: Progress::new(Duration::ZERO),
         })
     }
@@ -304,13 +307,19 @@ impl Output {
             #[serde(flatten)]
             document: &'a D,
         }
-        let interrupted = self.interrupt.requested();
+        let interrupted = self.was_interrupted();
         self.json(schema, &Findings { interrupted, document })
     }
 
+    /// Whether Ctrl-C cut short what is told: it stays as it is first asked, so that text, document
+    /// and exit code agree.
+    pub(crate) fn was_interrupted(&mut self) -> bool {
+        *self.interrupted.get_or_insert_with(|| self.interrupt.requested())
+    }
+
     /// How such a run ends, if it would end so otherwise.
-    pub(crate) fn exit(&self, otherwise: Exit) -> Exit {
-        if self.interrupt.requested() { Exit::Interrupted } else { otherwise }
+    pub(crate) fn exit(&mut self, otherwise: Exit) -> Exit {
+        if self.was_interrupted() { Exit::Interrupted } else { otherwise }
     }
 
     /// Whether files are still to be written: then a closed pipe must not end the run.
@@ -409,4 +418,29 @@ pub(crate) fn print_error(text: impl Display) {
     let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     // An error that cannot be written has no thread to read it; the exit code still tells.
     let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The flag was read for the document, and again for the exit code.
+    #[test]
+    fn ctrl_c_while_a_finished_run_printed_made_its_exit_code_contradict_its_document() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out.json");
+        for (is_early, exit) in [(false, Exit::Violation), (true, Exit::Interrupted)] {
+            let args = OutputArgs { json: Some(path.clone()), ..OutputArgs::default() };
+            let mut output = Output::new(&args, Interrupt::install().unwrap()).unwrap();
+            if is_early {
+                output.interrupt.request();
+            }
+            output.findings(SchemaId("quiescence/costs", 1), &json!({})).unwrap();
+            output.interrupt.request();
+            let document: Value =
+                serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            assert_eq!(document["interrupted"], is_early);
+            assert_eq!(output.exit(Exit::Violation), exit);
+        }
+    }
 }

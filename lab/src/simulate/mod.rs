@@ -31,7 +31,7 @@ use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
 
 /// How a run ends, which may have been interrupted, or have found something broken.
-fn exit(output: &Output, is_broken: bool) -> Exit {
+fn exit(output: &mut Output, is_broken: bool) -> Exit {
     output.exit(if is_broken { Exit::Violation } else { Exit::Ok })
 }
 

@@ -4,7 +4,7 @@
 //! that no noise hides them, or are undone by a threshold that no noise passes.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use crate::common::expect::skip;
 use crate::common::schema::{accepted_changes, hold};
@@ -144,6 +144,25 @@ fn what_a_program_leaves_behind_is_not_waited_for() {
     let wraps = made("wraps", &format!("#!/bin/sh\nsh -c '{stays}'\n"));
     let output = run(["compare".as_ref(), "--with".as_ref(), wraps.as_os_str()]);
     fails(&output, 2, "wraps --version` fails: signal: 15");
+}
+
+/// Its standard output was a file, which does not break: nobody told it that nobody would read it.
+#[test]
+fn a_program_went_on_measuring_when_the_comparison_was_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    // The comparison is there until this test, which reads descriptor 3, has waited for it.
+    let script = "#!/bin/sh\ntrap '' PIPE\nkill -9 $PPID\n\
+                  while kill -0 $PPID 2>/dev/null; do :; done\n\
+                  echo document && echo goes on >&3 || echo notices >&3\n";
+    let program = executable(directory.path(), "measures", script);
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$@\" 3>&1 >/dev/null", "sh", env!("CARGO_BIN_EXE_rcu")]);
+    command.args(["compare", "bench read", "--with"]).arg(&program);
+    command.arg("--candidate").arg(&program).stdout(Stdio::piped());
+    let mut comparison = command.spawn().unwrap();
+    comparison.wait().unwrap();
+    let said = std::io::read_to_string(comparison.stdout.unwrap()).unwrap();
+    assert_eq!(said, "notices\n");
 }
 
 #[test]

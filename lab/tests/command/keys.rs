@@ -1,6 +1,6 @@
 //! Keys as they come: any line ends, any bytes, any number, from a file, a pipe or `/usr`.
 
-use std::fs::File;
+use std::io::{self, Write};
 
 use crate::common::{advised, expect_code, fails, file, json, tiny, told};
 use serde_json::Value;
@@ -14,7 +14,9 @@ fn with_keys(bytes: &[u8], is_piped: bool) -> (Value, String) {
     let keys = if is_piped { "-" } else { file.to_str().unwrap() };
     let mut command = tiny(&["--keys", keys, "--json", out.to_str().unwrap()]);
     if is_piped {
-        command.stdin(File::open(file).unwrap());
+        let (pipe, mut writer) = io::pipe().unwrap();
+        writer.write_all(bytes).unwrap();
+        command.stdin(pipe);
     }
     let output = command.output().unwrap();
     advised(&output);
