@@ -16,7 +16,7 @@
 //! with Acquire and reads that many callbacks. Neither waits for the other, and neither executes a
 //! locked instruction, except once a page.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, needs_drop};
@@ -31,6 +31,9 @@ const WORDS: usize = if cfg!(loom) { 6 } else { 510 };
 
 /// The longest payload, in words.
 const PAYLOAD_MAX: usize = 4;
+
+/// Empty pages that are kept for the writer.
+const SPARE_MAX: u64 = 32;
 
 /// A word of a page.
 pub(crate) type Word = MaybeUninit<*mut ()>;
@@ -99,8 +102,10 @@ static END: CallbackType = CallbackType {
 /// A page of the stream.
 #[derive(Debug)]
 struct Page {
-    /// The next page, once the writer has turned to it.
+    /// The next page; of a spare page, the spare page below it in the list.
     next: AtomicPtr<Page>,
+    /// Of a spare page: the length of the list from here on. Only its owner touches it.
+    spare: Cell<u64>,
     words: UnsafeCell<[Word; WORDS]>,
     tracked: Tracked<WORDS>,
 }
@@ -110,6 +115,7 @@ impl Page {
         let words = UnsafeCell::new([const { Word::uninit() }; WORDS]);
         NonNull::from(Box::leak(Box::new(Self {
             next: AtomicPtr::new(ptr::null_mut()),
+            spare: Cell::new(0),
             words,
             tracked: Tracked::new(),
         })))
@@ -163,7 +169,7 @@ pub(crate) struct Stream {
     /// Callbacks written, and before that their bytes. The writer stores it, all threads read it.
     written: AtomicU64,
     bytes: AtomicU64,
-    /// The empty page that the reader gave back last, or null.
+    /// Empty pages that the reader has given back.
     spare: AtomicPtr<Page>,
 }
 
@@ -177,6 +183,8 @@ struct Writer {
     kind: *const CallbackType,
     /// As in the stream.
     written: u64,
+    /// Empty pages that only the writer knows of.
+    spare: *mut Page,
 }
 
 /// The position of the reader. One thread at a time reads a stream.
@@ -200,7 +208,13 @@ impl Stream {
     pub(crate) fn new() -> (Self, Cursor) {
         let page = Page::new();
         let stream = Self {
-            writer: UnsafeCell::new(Writer { page, at: 0, kind: ptr::null(), written: 0 }),
+            writer: UnsafeCell::new(Writer {
+                page,
+                at: 0,
+                kind: ptr::null(),
+                written: 0,
+                spare: ptr::null_mut(),
+            }),
             written: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             spare: AtomicPtr::new(ptr::null_mut()),
@@ -304,31 +318,63 @@ impl Stream {
         // SAFETY: as in `push`.
         let page = unsafe { writer.page.as_ref() };
         page.put(writer.at, &END);
-        // Acquire: pairs with the Release in `give_back`; the reader has left the page.
-        let spare = self.spare.swap(ptr::null_mut(), Acquire);
-        let next = NonNull::new(spare).unwrap_or_else(Page::new);
+        let next = self.empty_page(writer);
         page.next.store(next.as_ptr(), Relaxed); // published by `written` [DS-1]
         (writer.page, writer.at, writer.kind) = (next, 0, ptr::null());
     }
 
-    /// Takes back the pages between two positions of the reader. One is kept for the writer. Until
-    /// then they stay unchanged: in a forked child the reader may be gone, and reading continues
-    /// from where it began.
+    fn empty_page(&self, writer: &mut Writer) -> NonNull<Page> {
+        let mut page = writer.spare;
+        if page.is_null() {
+            // Acquire: pairs with the Release in `give_back_one`; the reader has left the pages.
+            page = self.spare.swap(ptr::null_mut(), Acquire);
+        }
+        let Some(spare) = NonNull::new(page) else { return Page::new() };
+        // SAFETY: an empty page that no other thread knows of.
+        writer.spare = unsafe { spare.as_ref() }.next.swap(ptr::null_mut(), Relaxed);
+        spare
+    }
+
+    /// Takes back the pages between two positions of the reader. Until then they stay unchanged: in
+    /// a forked child the reader may be gone, and reading continues from where it began.
     ///
     /// # Safety
     /// Both are positions in this stream, `to` is at or after `from`, no other thread reads, and no
     /// thread will read before `to`.
     pub(crate) unsafe fn give_back(&self, from: Cursor, to: Cursor) {
-        let mut page = from.page;
-        while page != to.page {
-            // SAFETY: only the reader, which leaves it, has it.
-            let next = unsafe { page.as_ref() }.next.swap(ptr::null_mut(), Relaxed);
-            // AcqRel: the Release pairs with the Acquire in `turn_page`; the Acquire lets this
-            // thread free a page that another one has given back.
-            let unused = self.spare.swap(page.as_ptr(), AcqRel);
-            // SAFETY: read, and no other thread knows of it.
-            unsafe { free_list(unused) };
-            page = NonNull::new(next).expect("read, so it leads to the next one");
+        let mut page = from.page.as_ptr();
+        while !ptr::eq(page, to.page.as_ptr()) {
+            // SAFETY: read, so it leads to the next one.
+            let next = unsafe { &*page }.next.load(Relaxed);
+            self.give_back_one(page);
+            page = next;
+        }
+    }
+
+    /// Keeps the page for the writer, or frees it if [`SPARE_MAX`] are kept already.
+    fn give_back_one(&self, page: *mut Page) {
+        // SAFETY: only the reader, which leaves it, has it.
+        let empty = unsafe { &*page };
+        let mut top = self.spare.load(Acquire);
+        loop {
+            // SAFETY: if it is not null, it was in the list. Only the writer takes pages out: the
+            // whole list, by a swap. It may be writing into this very page by now; it does not
+            // touch `spare` then, and a stale count does no harm, since the exchange fails. Only
+            // readers free pages, and this thread is the only reader.
+            let below = unsafe { top.as_ref() }.map_or(0, |top| top.spare.get());
+            if below >= SPARE_MAX {
+                empty.next.store(ptr::null_mut(), Relaxed);
+                // SAFETY: it is read, and no other thread knows of it.
+                return unsafe { free_list(page) };
+            }
+            empty.next.store(top, Relaxed);
+            empty.spare.set(below + 1);
+            // AcqRel: the Release pairs with the Acquire in `empty_page`; the Acquire lets the next
+            // round read `spare` in a page that another thread has given back.
+            match self.spare.compare_exchange_weak(top, page, AcqRel, Acquire) {
+                Ok(_) => return,
+                Err(other) => top = other,
+            }
         }
     }
 }
@@ -336,6 +382,8 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // SAFETY: no thread writes or reads any more.
+        unsafe { free_list(self.writer.get_mut().spare) };
+        // SAFETY: as above.
         unsafe { free_list(self.spare.load(Relaxed)) };
     }
 }
