@@ -8,8 +8,10 @@ use crate::segments::Segments;
 
 /// Callbacks in a full batch, at most: they share the cost of one grace period. The thread that
 /// fills a batch executes the grace period's fence, which interrupts the readers. That must affect
-/// less than one update and one read in a thousand, to stay out of their 99.9th percentiles.
-pub const BATCH: u64 = 16_384;
+/// less than one update and one read in a thousand, to stay out of their 99.9th percentiles. A
+/// longer batch saves little, and what waits then no longer fits into a CPU's own caches: an
+/// object's memory is written when it is freed, and when the next object is made of it.
+pub const BATCH: u64 = 8_192;
 
 /// The same for objects, which their thread frees itself, while grace periods find no other reader
 /// and cost next to nothing: the freed memory is still in the CPU's cache.
@@ -124,9 +126,9 @@ impl Wants {
 /// use grace::batch::{BATCH, is_full};
 /// use grace::limit::Amount;
 ///
-/// let limit = Amount { objects: 65_536, bytes: 16 << 20 };
-/// assert!(!is_full(8_191, 0, BATCH, limit));
-/// assert!(is_full(8_192, 0, BATCH, limit)); // an eighth of the limit
+/// let limit = Amount { objects: 32_768, bytes: 16 << 20 };
+/// assert!(!is_full(4_095, 0, BATCH, limit));
+/// assert!(is_full(4_096, 0, BATCH, limit)); // an eighth of the limit
 /// assert!(is_full(1, 2 << 20, BATCH, limit));
 /// assert!(!is_full(1, 64, BATCH, limit));
 /// ```
@@ -152,7 +154,7 @@ pub const fn urgency(zone: Zone) -> Urgency {
 /// use grace::batch::{BATCH, in_one_go};
 ///
 /// assert_eq!(in_one_go(10, 32, BATCH), 10);
-/// assert_eq!(in_one_go(20_000, 32, BATCH), 32);
+/// assert_eq!(in_one_go(16_000, 32, BATCH), 32);
 /// assert_eq!(in_one_go(128_000, 32, BATCH), 1_000);
 /// ```
 pub const fn in_one_go(ready: u64, least: u64, batch: u64) -> u64 {

@@ -196,7 +196,7 @@ mod no_second_copy {
             .join("\n")
     }
 
-    /// The value of a constant as it is written: `16_384` of `pub const BATCH: u64 = 16_384;`.
+    /// The value of a constant as it is written: `8_192` of `pub const BATCH: u64 = 8_192;`.
     fn constants(text: &str) -> impl Iterator<Item = &str> {
         text.lines().filter_map(|line| {
             let (left, right) = line.trim().split_once(" = ")?;
@@ -244,7 +244,7 @@ mod no_second_copy {
         let grace = ["batch.rs", "driver.rs", "handover.rs", "limit.rs", "worker.rs"];
         let sources = source("../grace/src");
         let values: Vec<&str> = grace.iter().flat_map(|file| constants(&sources[*file])).collect();
-        assert!(values.contains(&"16_384") && values.contains(&"10_000_000"), "{values:?}");
+        assert!(values.contains(&"8_192") && values.contains(&"10_000_000"), "{values:?}");
         for (file, text) in source("src/ours") {
             // What is liburcu's is not the library's; workloads and costs decide nothing.
             if ["tests.rs", "liburcu.rs", "workloads.rs", "costs.rs"].contains(&file.as_str()) {
