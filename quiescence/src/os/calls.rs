@@ -111,6 +111,7 @@ pub(crate) use of_linux_alone::*;
 /// Miri has none of these.
 #[cfg(not(miri))]
 mod of_linux_alone {
+    use std::mem::MaybeUninit;
     use std::ptr;
 
     use super::{CStr, Result, c_int, c_long, call, keeping_errno};
@@ -120,6 +121,16 @@ mod of_linux_alone {
         // SAFETY: a fence, or what prepares for it.
         call(|| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) })
             .map(|answer| answer as c_int)
+    }
+
+    /// Whether the process has one thread; false if that is not known.
+    pub(crate) fn has_one_thread() -> bool {
+        let mut tasks = MaybeUninit::<libc::stat>::uninit();
+        let path = c"/proc/self/task".as_ptr();
+        // SAFETY: writes what it is given room for.
+        let asked = call(|| unsafe { libc::stat(path, tasks.as_mut_ptr()) });
+        // SAFETY: written, as the call says. A folder has two links, and one for each folder in it.
+        asked.is_ok() && unsafe { tasks.assume_init() }.st_nlink == 3
     }
 
     /// Memory of its own for the process, all zero, or addresses only: `PROT_NONE`. `None` if the

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 
 #[cfg(all(target_os = "linux", not(miri)))]
-use super::calls::membarrier as call;
+use super::calls::{has_one_thread, membarrier as call};
 use super::environment;
 use super::sync::{const_unless_loom, fence};
 
@@ -80,7 +80,7 @@ impl Choice {
 #[inline]
 pub(crate) fn chosen() -> Fences {
     static CHOICE: Choice = Choice::new(c"QUIESCENCE_FENCES");
-    match CHOICE.is_portable(|| !(cfg!(loom) || register(FENCE))) {
+    match CHOICE.is_portable(|| !(cfg!(loom) || register_early())) {
         false => Fences::Membarrier,
         true => Fences::Portable,
     }
@@ -158,6 +158,17 @@ pub(crate) fn heavy<'a>(cells: impl Iterator<Item = &'a Cell>) {
     }
 }
 
+/// Registers with the kernel for heavy fences; and, while the process has one thread, for those with
+/// restarts. At each registration of a process with several threads the kernel waits for a grace
+/// period of its own, some 10 ms, which a process without counters need not pay twice.
+fn register_early() -> bool {
+    let is_registered = register(FENCE);
+    if is_registered && has_one_thread() {
+        let _later: bool = register_restarts();
+    }
+    is_registered
+}
+
 /// In a child process: registers with the kernel again for heavy fences.
 pub(crate) fn register_after_fork() {
     if chosen() == Fences::Membarrier {
@@ -205,6 +216,11 @@ fn call(_command: i32) -> Result<i32, i32> {
     Err(0) // there is none
 }
 
+#[cfg(any(not(target_os = "linux"), miri))]
+fn has_one_thread() -> bool {
+    false // nobody asks
+}
+
 /// Readers rely on this fence, and nothing else in user space can replace it.
 #[cold]
 fn lost(errno: i32) -> ! {
@@ -224,6 +240,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    #[cfg(all(target_os = "linux", not(miri)))]
+    use crate::common::processes::*;
 
     #[test]
     #[cfg(target_os = "linux")]
@@ -242,6 +260,21 @@ mod tests {
                 ],
             ]
         );
+    }
+
+    /// The first update of a counter, or of a map, took some 10 ms: the process had a worker by
+    /// then, and the kernel waits for a grace period of its own before it registers such a process.
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn a_process_was_not_registered_for_restarts_while_it_had_one_thread() {
+        in_its_own_process!();
+        let has_them = call(QUERY).is_ok_and(|commands| commands & FENCE_WITH_RESTARTS[0] != 0);
+        // A child has one thread, and is registered for nothing.
+        in_child(|| {
+            if has_them && chosen() == Fences::Membarrier {
+                assert_eq!(call(FENCE_WITH_RESTARTS[0]), Ok(0));
+            }
+        });
     }
 
     /// A word in a pair of cache lines of its own.
