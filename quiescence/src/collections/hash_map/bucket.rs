@@ -17,6 +17,7 @@ use super::node::{Group, Left, Node, NodeRef};
 use super::slot::Slot;
 use crate::collections::patience::Patience;
 use crate::collections::tags::{self, EMPTY, LOCK, MOVED, OVER};
+use crate::os::memory::prefetch;
 use crate::os::sync::{AtomicPtr, AtomicU64, array_of, const_unless_loom};
 
 /// Slots of a bucket: as many as fit.
@@ -74,6 +75,14 @@ impl<E> Bucket<E> {
         let head = tags::indexes(tags::live(word) & SLOT_BYTES);
         let head = head.map(|index| self.slot(index).entry());
         head.chain(node.into_iter().flat_map(|node| node.live().map(|(_, entry)| entry)))
+    }
+
+    /// Has the boxes of its slots' entries loaded.
+    #[inline(always)]
+    pub(super) fn prefetch(&self) {
+        if !cfg!(loom) {
+            self.slots.iter().for_each(|slot| prefetch(slot.entry().cast()));
+        }
     }
 
     /// The slot of a byte of the word.

@@ -65,7 +65,10 @@ pub(super) unsafe fn help<E>(
     // Relaxed: a ticket.
     let first = table.head().passed.fetch_add(step, Relaxed) as usize;
     let (tables, mut hashes) = ((table, next), Known::with_room(2 * SLOTS));
-    for unit in (0..units.min(step as usize)).map(|unit| first.wrapping_add(unit) & (units - 1)) {
+    let own = (0..units.min(step as usize)).map(|unit| first.wrapping_add(unit) & (units - 1));
+    // The keys of all of them are hashed: their lines come at the same time.
+    own.clone().for_each(|unit| table.bucket(unit).prefetch());
+    for unit in own {
         // SAFETY: by the contract.
         unsafe { move_unit(tables, unit, hash_of, &mut hashes, left) };
     }

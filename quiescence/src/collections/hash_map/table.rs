@@ -240,6 +240,7 @@ impl<E> TableRef<E> {
             table = this.next();
             for index in 0..this.buckets() {
                 let bucket = this.bucket(index);
+                this.bucket(index + 1).prefetch(); // while the boxes of this one are freed
                 let word = bucket.word.load(Relaxed);
                 if word & tags::MOVED != 0 {
                     continue;

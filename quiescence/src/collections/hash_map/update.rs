@@ -17,6 +17,7 @@ use super::table::TableRef;
 use crate::collections::tags;
 use crate::domain::sections;
 use crate::domain::tag::DomainTag;
+use crate::os::memory::prefetch;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::defer::{self, Patience};
@@ -369,6 +370,10 @@ where
         wants: Wants<At<K, V>>,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Stored<K, V> {
+        if !cfg!(loom) {
+            // The bucket's line comes while the allocator makes the box.
+            prefetch(ptr::from_ref(self.own_table().bucket(hash as usize)).cast());
+        }
         let new = cache::boxed(Entry { key, value });
         let put = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, new| {
             let new: *mut Entry<K, V> = Box::into_raw(new);
