@@ -128,6 +128,7 @@ impl<E> Walk<E> {
             None if self.next < self.end => {
                 let (table, index) = (self.table, self.next);
                 self.next += 1;
+                table.bucket(self.next).prefetch(); // while the entries of this one are used
                 Moved { table, index, wanted: Hashes { mask: table.mask(), index } }
             }
             None => return None,
