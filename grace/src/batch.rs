@@ -22,6 +22,11 @@ pub const BATCH_ALONE: u64 = 512;
 /// the fence is to stay out of the 99.9th percentile of updates.
 pub const BATCH_HAZARD: u64 = 2_048;
 
+/// Bytes in a full batch, at most: what waits is to stay in a CPU's own caches, and the allocator is
+/// to have it again before it asks the system for more. Objects of which fewer than a thousand are a
+/// batch are large: beside what else an update of them takes, its share of a fence is small.
+pub const BATCH_BYTES: u64 = 2 << 20;
+
 /// A full batch is at most `limit / BATCH_SHARE`: one batch that waits, one that is being filled
 /// and one that is being run must fit with room to spare.
 const BATCH_SHARE: u64 = 8;
@@ -118,25 +123,29 @@ impl Wants {
     }
 }
 
-/// Whether a thread's `open` callbacks, of `open_bytes` bytes together, are a full batch of `batch`
-/// callbacks, or an eighth of the limit. (Those that wait for a grace period already do not count:
-/// else a thread with many of them would ask for a grace period after every few additions.)
+/// Whether a thread's `open` callbacks, of `open_bytes` bytes together, are a full batch: `batch`
+/// callbacks, [`BATCH_BYTES`], or an eighth of the limit. (Those that wait for a grace period already
+/// do not count: else a thread with many of them would ask for a grace period after every few
+/// additions.)
 ///
 /// ```
-/// use grace::batch::{BATCH, is_full};
+/// use grace::batch::{BATCH, BATCH_BYTES, is_full};
 /// use grace::limit::Amount;
 ///
-/// let limit = Amount { objects: 32_768, bytes: 16 << 20 };
+/// let limit = Amount { objects: 32_768, bytes: 64 << 20 };
 /// assert!(!is_full(4_095, 0, BATCH, limit));
 /// assert!(is_full(4_096, 0, BATCH, limit)); // an eighth of the limit
-/// assert!(is_full(1, 2 << 20, BATCH, limit));
+/// assert!(is_full(1, BATCH_BYTES, BATCH, limit));
+/// assert!(is_full(1, 2 << 10, BATCH, Amount { objects: 32_768, bytes: 16 << 10 }));
 /// assert!(!is_full(1, 64, BATCH, limit));
 /// ```
 pub const fn is_full(open: u64, open_bytes: u64, batch: u64, limit: Amount) -> bool {
     let share = limit.objects / BATCH_SHARE;
     let batch = if share < batch { share } else { batch };
     let batch = if batch == 0 { 1 } else { batch };
-    open >= batch || open != 0 && open_bytes >= limit.bytes / BATCH_SHARE
+    let share = limit.bytes / BATCH_SHARE;
+    let bytes = if share < BATCH_BYTES { share } else { BATCH_BYTES };
+    open >= batch || open != 0 && open_bytes >= bytes
 }
 
 /// How urgent the grace period of a full batch is, in a domain in this zone.

@@ -440,8 +440,8 @@ pub(crate) fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {
     }
 }
 
-/// Asks for a grace period if at least `batch` callbacks are open, or as many as an eighth of the
-/// limit. Returns whether it did.
+/// Asks for a grace period if the queue's open callbacks are a [full batch](batch::is_full) of
+/// `batch`. Returns whether it did.
 fn close_if_full(domain: &DomainState, queue: OwnQueue<'_>, batch: u64) -> bool {
     let full = queue.is_full(domain, batch);
     if full {
