@@ -131,15 +131,19 @@ unsafe fn move_unit<E>(
             break (first, second, false);
         }
     };
-    //~ map-moved-before-copy
-    live(&first, second.as_ref()).enumerate().for_each(|(index, entry)| {
-        let hash =
-            if is_in_order { hashes.at(index) } else { hashes.get(entry).expect("all are known") };
+    let place = |entry, hash: u64| {
         // By the hash, but within the buckets that are this one's to fill: a key whose hash is
         // another one by now is lost, and nothing else.
-        let target = next.bucket((*hash as usize & !units) | unit);
-        add_unseen(target, tags::of_hash(*hash), entry);
-    });
+        let target = next.bucket((hash as usize & !units) | unit);
+        add_unseen(target, tags::of_hash(hash), entry);
+    };
+    //~ map-moved-before-copy
+    if is_in_order {
+        hashes.all().iter().for_each(|&(entry, hash)| place(entry, hash));
+    } else {
+        let hash_of = |entry| *hashes.get(entry).expect("all are known");
+        live(&first, second.as_ref()).for_each(|entry| place(entry, hash_of(entry)));
+    }
     //~ point bucket-moving
     first.leave_moved();
     if let Some(second) = second {

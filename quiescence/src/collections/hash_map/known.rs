@@ -63,13 +63,15 @@ impl<E, T> Known<E, T> {
 
     /// Whether these are the entries, in the order in which they were added. Before
     /// [`settle`](Self::settle).
-    pub(super) fn are_of(&self, entries: impl Iterator<Item = *const E>) -> bool {
-        self.settled == 0 && self.all.iter().map(|known| known.0).eq(entries)
+    pub(super) fn are_of(&self, mut entries: impl Iterator<Item = *const E>) -> bool {
+        let mut known = self.all.iter();
+        let is_next = |entry| known.next().is_some_and(|known| known.0 == entry);
+        self.settled == 0 && entries.all(is_next) && known.next().is_none()
     }
 
-    /// What is known about the entry that was added at this index.
-    pub(super) fn at(&self, index: usize) -> &T {
-        &self.all[index].1
+    /// What is known, in the order in which it was added.
+    pub(super) fn all(&self) -> &[(*const E, T)] {
+        &self.all
     }
 
     #[inline(always)]

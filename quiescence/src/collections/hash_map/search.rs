@@ -98,14 +98,10 @@ impl<E> Seen<E> {
 ///
 /// # Safety
 /// As [`search`].
-pub(super) unsafe fn each<E>(bucket: &Bucket<E>, mut f: impl FnMut(&E)) {
+pub(super) unsafe fn each<E>(bucket: &Bucket<E>, f: impl FnMut(&E)) {
     let (word, node) = load(bucket);
-    for entry in bucket.live(word, node) {
-        // SAFETY: null, or an entry that is not freed before the section ends.
-        if let Some(entry) = unsafe { entry.as_ref() } {
-            f(entry);
-        }
-    }
+    // SAFETY: null, or an entry that is not freed before the section ends.
+    bucket.live(word, node).filter_map(|entry| unsafe { entry.as_ref() }).for_each(f);
 }
 
 /// The word of a bucket, and the node that its pointer led to before, if the word speaks of one:
