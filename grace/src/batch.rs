@@ -22,9 +22,9 @@ pub const BATCH_ALONE: u64 = 512;
 /// the fence is to stay out of the 99.9th percentile of updates.
 pub const BATCH_HAZARD: u64 = 2_048;
 
-/// Bytes in a full batch, at most: what waits is to stay in a CPU's own caches, and the allocator is
-/// to have it again before it asks the system for more. Objects of which fewer than a thousand are a
-/// batch are large: beside what else an update of them takes, its share of a fence is small.
+/// Bytes in a full batch, at most: the allocator is to have them again before it asks the system for
+/// more. So objects of more than 2 KiB, of which fewer than a thousand are a batch, are exempt from
+/// what [`BATCH`] says of fences and of 99.9th percentiles.
 pub const BATCH_BYTES: u64 = 2 << 20;
 
 /// A full batch is at most `limit / BATCH_SHARE`: one batch that waits, one that is being filled

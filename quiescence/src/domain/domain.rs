@@ -191,10 +191,10 @@ impl<K: DomainTag> Domain<K> {
     ///
     /// # Progress and cost
     /// A few plain stores to the thread's own memory; at every ninth call, a lock of the thread's
-    /// own and the drops of some earlier objects; once in some hundred to 8,192 calls, a step of a
-    /// grace period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it
-    /// waits for a grace period. After that the object is queued, or dropped at once if there is
-    /// still no room. It waits for sections only. (In a [sleepable
+    /// own and the drops of some earlier objects; once in nine to 8,192 calls, the fewer the larger
+    /// the objects, a step of a grace period. At the domain's limit ([`Tuning::objects_max`],
+    /// [`Tuning::bytes_max`]) it waits for a grace period. After that the object is queued, or
+    /// dropped at once if there is still no room. It waits for sections only. (In a [sleepable
     /// domain](crate::Srcu#at-the-limit) it waits for at most 10 ms, then exceeds the limit.)
     ///
     /// # Errors

@@ -269,7 +269,7 @@ mod tests {
     fn a_process_was_not_registered_for_restarts_while_it_had_one_thread() {
         in_its_own_process!();
         let has_them = call(QUERY).is_ok_and(|commands| commands & FENCE_WITH_RESTARTS[0] != 0);
-        // A child has one thread, and is registered for nothing.
+        // A child has one thread, and inherits no registration: this process has none yet.
         in_child(|| {
             if has_them && chosen() == Fences::Membarrier {
                 assert_eq!(call(FENCE_WITH_RESTARTS[0]), Ok(0));

@@ -471,7 +471,7 @@ pub(crate) fn catch_up(domain: &DomainState) {
     }
     let share = match queue.take_added() {
         0 => domain.grace_periods.tuning.run_min(), // it has retired nothing since
-        added => batch::run_share(added).min(batch::BATCH),
+        added => batch::run_share(added),
     };
     if run_or_advance(domain, &queue, share) {
         run_share(domain, &queue, share);

@@ -66,7 +66,7 @@ pub(super) unsafe fn help<E>(
     let first = table.head().passed.fetch_add(step, Relaxed) as usize;
     let (tables, mut hashes) = ((table, next), Known::with_room(2 * SLOTS));
     let own = (0..units.min(step as usize)).map(|unit| first.wrapping_add(unit) & (units - 1));
-    // The keys of all of them are hashed: their lines come at the same time.
+    // The keys of nearly all of them are hashed: their lines come at the same time.
     own.clone().for_each(|unit| table.bucket(unit).prefetch());
     for unit in own {
         // SAFETY: by the contract.

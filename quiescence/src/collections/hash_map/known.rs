@@ -69,7 +69,7 @@ impl<E, T> Known<E, T> {
         self.settled == 0 && entries.all(is_next) && known.next().is_none()
     }
 
-    /// What is known, in the order in which it was added.
+    /// What is known, in the order in which it was added. Before [`settle`](Self::settle).
     pub(super) fn all(&self) -> &[(*const E, T)] {
         &self.all
     }

@@ -35,7 +35,7 @@ const _: () = {
     assert!(batch::run_share(SHARE) <= 2 * batch::RUN_UNTIMED, "two goes run a share");
 };
 
-/// So many chunks of a thread's are an eighth of the limit, at which a batch is full, or less.
+/// So many chunks of a thread's are an eighth of the limit, or less.
 const CHUNKS: u64 = 32;
 
 /// Asks for a grace period for this thread's open objects, if there is no other reader or there are
@@ -58,7 +58,8 @@ fn is_alone(domain: &DomainState) -> bool {
 /// section ends. Out of line, as only each ninth addition calls it.
 ///
 /// The limit is loaded only if an eighth of it may be open by the thread's own
-/// [chunk](grace::limit::chunk). A batch is more than a share.
+/// [chunk](grace::limit::chunk), or the bytes of a batch. (In objects a batch is more than a share,
+/// unless the limit is small.)
 #[cold]
 pub(super) fn tend_if_share(tag: &dyn Named, queue: OwnQueue<'_>) -> bool {
     let is_share =

@@ -7,6 +7,7 @@ use grace::batch::{BATCH_ALONE, run_share};
 
 use crate::domain::tag::DomainTag;
 use crate::reclaim::local;
+use crate::tuning::Tuning;
 use crate::{Domain, Rcu};
 
 /// Its drop waits twice for another thread.
@@ -98,6 +99,30 @@ fn a_qsbr_thread_frees_a_few_more_than_it_retires_at_a_time() {
         domain.barrier();
         assert_eq!(freed.load(SeqCst), retired);
     }
+}
+
+/// A QSBR thread freed a batch at most at a quiescent state: one that retired more between two of
+/// them fell behind until the domain was near its limit.
+#[test]
+#[cfg_attr(miri, ignore = "100,000 objects")]
+fn a_qsbr_thread_that_retired_more_than_a_batch_at_a_time_fell_behind() {
+    const AT_ONCE: u64 = 10_000;
+    let domain = Domain::new();
+    domain.tune(Tuning { objects_max: 1 << 20, bytes_max: 1 << 30, ..domain.tuning() });
+    // So that no worker comes, which would free some of them.
+    domain.tag().core().queues.announced.store(true, Relaxed);
+    let mut reader = domain.qsbr();
+    reader.synchronize(); // which finds that it is alone
+    let freed = Arc::new(AtomicU64::new(0));
+    let waiting = (1..=10).map(|round| {
+        (0..AT_ONCE).for_each(|_| domain.retire(Box::new(Counting(Arc::clone(&freed)))).unwrap());
+        reader.quiescent_state();
+        round * AT_ONCE - freed.load(SeqCst)
+    });
+    let most = waiting.max().unwrap();
+    assert!(most <= 2 * AT_ONCE, "{most} wait");
+    drop(reader);
+    domain.barrier();
 }
 
 /// Says how often it was asked for its bytes.

@@ -436,18 +436,18 @@ impl<'q> OwnQueue<'q> {
         added
     }
 
-    /// Whether at least `batch` callbacks are open, or a fixed part of the limit
-    /// ([`batch::is_full`]).
+    /// Whether its open callbacks are a [full batch](batch::is_full) of `batch`.
     pub(crate) fn is_full(self, domain: &DomainState, batch: u64) -> bool {
         let open = self.open();
         batch::is_full(open.objects, open.bytes, batch, domain.limit())
     }
 
     /// Whether `chunks` chunks of the limit, as the thread last took one, are open: in objects or
-    /// in bytes. Loads nothing of the domain.
+    /// in bytes; or the [bytes of a full batch](batch::BATCH_BYTES). Loads nothing of the domain.
     pub(crate) fn has_open_chunks(self, chunks: u64) -> bool {
         let (open, chunk) = (self.open(), self.local_stock().chunk());
-        open.objects / chunks >= chunk.objects || open.bytes / chunks >= chunk.bytes
+        let bytes = chunk.bytes.min(batch::BATCH_BYTES / chunks);
+        open.objects / chunks >= chunk.objects || open.bytes / chunks >= bytes
     }
 
     fn open(self) -> Amount {
