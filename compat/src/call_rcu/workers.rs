@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use quiescence::callback_queue::Left;
 
+use super::cpus;
 use super::worker::Worker;
 use crate::fatal::{UNREAD, fatal, variable};
 use crate::flavor::{FLAVORS, Flavor};
@@ -204,16 +205,6 @@ pub(super) fn may_wait(flavor: Flavor) -> bool {
     !is_reading && !Flavor::ALL.iter().any(runs_callback)
 }
 
-/// Waits for threads that have found a worker as their CPU's. A report of their sections, which are
-/// the library's, would say nothing to the program.
-fn wait_for_pushers() {
-    let domain = quiescence::Domain::global();
-    let mut tuning = domain.tuning();
-    tuning.stall_after = None;
-    domain.tune(tuning);
-    domain.synchronize();
-}
-
 /// Notified when a worker's thread has ended.
 static ENDED: Condvar = Condvar::new();
 
@@ -238,8 +229,7 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker, waits: bool) {
     }
     entry.freed = true;
     drop(workers);
-    // A thread may have found it as its CPU's worker, and not pushed yet.
-    wait_for_pushers();
+    cpus::wait_for_pushers(flavor);
     // SAFETY: C's reference, from `create`.
     let worker = unsafe { Arc::from_raw(crdp) };
     worker.callback_queue.stop();

@@ -184,6 +184,21 @@ fn workers_of_cpus_that_are_freed_beside_callers_lose_nothing() {
     assert_eq!(RAN.load(SeqCst), 1_500);
 }
 
+/// It turned off reports of the global domain for good: for the library's own sections there.
+#[test]
+fn freeing_a_worker_changes_no_setting_of_the_programs() {
+    in_its_own_process!();
+    attach();
+    let tuning = || quiescence::Domain::global().tuning();
+    let before = tuning();
+    assert!(before.stall_after.is_some());
+    assert_eq!(quiescence_urcu_create_all_cpu_call_rcu_data(MEMB, 0), 0);
+    call(MEMB, || ());
+    quiescence_urcu_free_all_cpu_call_rcu_data(MEMB);
+    free(MEMB, quiescence_urcu_create_call_rcu_data(MEMB, 0, -1));
+    assert_eq!(tuning(), before);
+}
+
 /// The first callback finds it there, whatever CPU the caller was on. One that the process may not
 /// use is no fault.
 #[test]
