@@ -203,7 +203,11 @@ of_flavors! {
 /// The default worker, with its thread, if the system provides one.
 fn started_default(flavor: Flavor) -> *const Worker {
     let worker = workers::default(flavor);
-    with_errno_uncancelled(|| workers::start(worker));
+    with_errno_uncancelled(|| {
+        if !worker.callback_queue.is_attended() {
+            workers::start(worker);
+        }
+    });
     worker
 }
 

@@ -441,6 +441,20 @@ mod tests {
         assert_eq!(idle_after(default(flavor)), None);
     }
 
+    /// It took the lock of all workers each time, and had the thread's next idle end put off.
+    #[test]
+    fn a_default_worker_that_attends_was_started_again() {
+        let flavor = Flavor::called(Flavor::Memb.index() as c_uint);
+        let ask = || crate::call_rcu::started_default(flavor);
+        let worker = ask();
+        while !default(flavor).callback_queue.is_attended() {
+            std::thread::yield_now();
+        }
+        let take_wanted = || std::mem::take(&mut lock().find(worker).unwrap().wanted);
+        assert!(take_wanted());
+        assert!(ptr::eq(ask(), worker) && !take_wanted());
+    }
+
     /// References of threads that a child does not have do not keep a worker alive there.
     #[test]
     fn a_child_has_no_worker_but_the_default_one() {

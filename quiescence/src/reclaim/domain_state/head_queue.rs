@@ -152,6 +152,11 @@ impl Inner {
         self.runs && self.runner != thread::token()
     }
 
+    /// Whether a thread attends that is no visitor.
+    fn has_runner(&self) -> bool {
+        self.runner != 0 && self.part == Part::Runner
+    }
+
     /// How many of those that wait had been put there when so many had.
     fn left_of(&self, entered: u64) -> u64 {
         entered.saturating_sub(self.entered - self.waiting.links())
@@ -346,8 +351,7 @@ impl Shared {
     pub(crate) fn neglect(&self) -> Result<(), QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         inner.expected = false;
-        let is_attended = inner.runner != 0 && inner.part == Part::Runner;
-        if is_attended { Ok(()) } else { self.abandon(&mut inner) }
+        if inner.has_runner() { Ok(()) } else { self.abandon(&mut inner) }
     }
 
     /// Puts what is in the llist with the rest, so that the next push finds that no thread attends.
@@ -479,7 +483,8 @@ impl Shared {
 
     /// [`CallbackQueue::expect`](crate::callback_queue::CallbackQueue::expect).
     pub(crate) fn expect(&self) {
-        sync::lock(&self.inner).expected = true;
+        let mut inner = sync::lock(&self.inner);
+        inner.expected = !inner.has_runner();
     }
 
     // ---- everybody ------------------------------------------------------------------------------
@@ -511,7 +516,7 @@ impl Shared {
     }
 
     pub(crate) fn is_attended(&self) -> bool {
-        sync::lock(&self.inner).runner != 0
+        sync::lock(&self.inner).has_runner()
     }
 
     pub(crate) fn is_attended_by(&self, thread: usize) -> bool {
