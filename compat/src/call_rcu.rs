@@ -33,7 +33,7 @@ use quiescence::callback_queue;
 use quiescence::raw::{Function, Head};
 
 use self::worker::Worker;
-use crate::errno_guard::with_errno_uncancelled;
+use crate::errno_guard::{with_errno, with_errno_uncancelled};
 use crate::fatal::{Mistake, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor};
 
@@ -88,7 +88,7 @@ of_flavors! {
 #[inline(never)]
 unsafe fn call_on_cpu(flavor: Flavor, head: *mut Head, function: Function) {
     // SAFETY: by the contract.
-    let pushed = unsafe { cpus::push(flavor, head, function) };
+    let pushed = with_errno(|| unsafe { cpus::push(flavor, head, function) });
     // SAFETY: by the contract.
     if pushed.unwrap_or_else(|| unsafe { workers::default(flavor).push(head, function) }) {
         wait_for_room(flavor);

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::workers::{self, Workers};
 use super::{choose, cpus};
+use crate::errno_guard::with_errno;
 use crate::fatal::fatal;
 use crate::flavor::{FLAVORS, Flavor};
 use crate::fork::called_by_hook;
@@ -89,8 +90,10 @@ exported! {
             (0, _) => registered(flavor).as_ref().map(|registered| registered.atfork),
             (_, atfork) => atfork,
         };
-        call(atfork, |atfork| atfork.before);
-        workers::pause(flavor);
+        with_errno(|| {
+            call(atfork, |atfork| atfork.before);
+            workers::pause(flavor);
+        });
         // Only now: a child that a signal handler forked meanwhile must not pause anything twice.
         set_pauses(flavor, (pauses(flavor).0 + 1, atfork));
     }
@@ -98,19 +101,17 @@ exported! {
     /// `call_rcu_after_fork_parent`.
     fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_uint) {
         let Some(flavor) = called_by_hook(flavor) else { return };
-        let atfork = resume(flavor, "parent");
-        call(atfork, |atfork| atfork.after_parent);
+        resume(flavor, "parent", |atfork| atfork.after_parent);
     }
 
     /// `call_rcu_after_fork_child`: frees all workers except the default one, which takes over
     /// their callbacks.
     fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint) {
         let Some(flavor) = called_by_hook(flavor) else { return };
-        let atfork = resume(flavor, "child");
-        call(atfork, |atfork| atfork.after_child);
+        resume(flavor, "child", |atfork| atfork.after_child);
         choose(flavor, std::ptr::null());
         cpus::take_all(flavor);
-        workers::keep_default_only(flavor);
+        with_errno(|| workers::keep_default_only(flavor));
     }
 }
 
@@ -124,7 +125,7 @@ fn call(atfork: Option<*const Atfork>, which: impl FnOnce(&Atfork) -> Hook) {
 }
 
 /// Ends what `before_fork` began on this thread.
-fn resume(flavor: Flavor, side: &str) -> Option<*const Atfork> {
+fn resume(flavor: Flavor, side: &str, hook: impl FnOnce(&Atfork) -> Hook) {
     let (paused, atfork) = pauses(flavor);
     let Some(left) = paused.checked_sub(1) else {
         fatal(format_args!(
@@ -133,8 +134,10 @@ fn resume(flavor: Flavor, side: &str) -> Option<*const Atfork> {
         ));
     };
     set_pauses(flavor, (left, atfork));
-    workers::resume(flavor);
-    atfork
+    with_errno(|| {
+        workers::resume(flavor);
+        call(atfork, hook);
+    });
 }
 
 of_flavors! {
