@@ -147,7 +147,7 @@ of_flavors! {
     /// is left to the default worker, and ends. Waits for that, as liburcu 0.14 does, except where
     /// it would wait for itself. A call for the default worker is ignored, as in liburcu.
     fn quiescence_urcu_call_rcu_data_free(flavor, crdp: *const Worker) {
-        with_errno_uncancelled(|| workers::free(flavor, crdp, workers::may_wait(flavor)));
+        with_errno_uncancelled(|| workers::free(flavor, crdp));
     }
 
     /// `get_default_call_rcu_data`. Starts the worker's thread.

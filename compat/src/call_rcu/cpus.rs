@@ -155,7 +155,7 @@ pub(super) fn create_all(flavor: Flavor, flags: c_ulong) -> Result<(), c_int> {
             Ok(()) => {}
             Err(error) => {
                 // SAFETY: made above, and known to no other thread.
-                unsafe { workers::free(flavor, worker, false) };
+                unsafe { workers::free(flavor, worker) };
                 if error != libc::EEXIST {
                     return Err(error);
                 }
@@ -186,7 +186,7 @@ pub(super) fn free_all(flavor: Flavor) {
     flavor.domain().domain().synchronize();
     for worker in taken {
         // SAFETY: C's reference; no other thread can find the worker any more.
-        unsafe { workers::free(flavor, worker, workers::may_wait(flavor)) };
+        unsafe { workers::free(flavor, worker) };
     }
     drop(away);
 }

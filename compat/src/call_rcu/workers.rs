@@ -42,8 +42,6 @@ pub(super) struct Entry {
     thread: Option<libc::pthread_t>,
     /// The program has obtained the thread's id, and may join the thread.
     handed_out: bool,
-    /// The thread is needed: it must not end yet.
-    wanted: bool,
     /// The program has freed the worker.
     freed: bool,
 }
@@ -120,15 +118,15 @@ fn is_default(worker: &Worker) -> bool {
 
 impl Entry {
     fn new(worker: Arc<Worker>) -> Self {
-        Self { worker, thread: None, handed_out: false, wanted: false, freed: false }
+        Self { worker, thread: None, handed_out: false, freed: false }
     }
 
     /// Starts its thread. If the system provides none, callbacks wait until the next one is queued,
     /// or until a barrier.
     fn start(&mut self) -> bool {
-        // The thread may take a while to arrive. Until then a barrier must not run its callbacks.
-        self.worker.callback_queue.expect();
         if self.thread.is_none() {
+            // It may take a while to arrive. Until then a barrier must not run its callbacks.
+            self.worker.callback_queue.expect();
             let worker = Arc::into_raw(Arc::clone(&self.worker));
             self.thread = threads::spawn(main, worker.cast_mut().cast());
             if self.thread.is_none() {
@@ -149,13 +147,11 @@ extern "C" fn main(worker: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// A worker is needed, with a callback or by the program, that has no thread: starts one, or makes
-/// the one that is about to end stay.
+/// A worker is needed, with a callback or by the program: starts its thread, if it has none.
 #[cold]
 pub(super) fn start(worker: &Worker) {
     let mut workers = lock();
     if let Some(entry) = workers.find(worker) {
-        entry.wanted = true;
         entry.start();
     }
     // No thread pushes to workers that were being freed at a fork. In the child this call has their
@@ -169,7 +165,6 @@ impl Workers {
         let without = self.entries.iter_mut().filter(|entry| entry.thread.is_none());
         for entry in without.filter(|entry| which(entry)) {
             if !entry.worker.callback_queue.is_empty() {
-                entry.wanted = true;
                 entry.start();
             }
         }
@@ -198,22 +193,22 @@ pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Option<*cons
 
 /// Whether the calling thread may wait for a worker's thread of this flavour. It may not in a
 /// callback or a section, for which the worker may wait in turn.
-pub(super) fn may_wait(flavor: Flavor) -> bool {
-    let runs_callback =
-        |flavor: &Flavor| flavor.is_attached() && flavor.domain().is_in_callback_queue();
-    let is_reading = flavor.record().is_some_and(|record| !record.is_quiescent());
-    !is_reading && !Flavor::ALL.iter().any(runs_callback)
+fn may_wait(flavor: Flavor) -> bool {
+    let reads = |one: Flavor| one.record().is_some_and(|record| !record.is_quiescent());
+    let needs_it = |one: Flavor| one.domain().is_in_callback_queue() || one == flavor && reads(one);
+    !Flavor::ALL.into_iter().filter(|one| one.is_attached()).any(needs_it)
 }
 
 /// Notified when a worker's thread has ended.
 static ENDED: Condvar = Condvar::new();
 
-/// `call_rcu_data_free`. If it `waits`, the worker's thread runs nothing more when this returns.
-/// The thread has detached itself, or the program joins it.
+/// `call_rcu_data_free`. If the caller [may wait](may_wait), the worker's thread runs nothing more
+/// when this returns. The thread has detached itself, or the program joins it.
 ///
 /// # Safety
 /// `crdp` is null or a worker that was not freed, and no thread uses it any more.
-pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker, waits: bool) {
+pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker) {
+    let waits = may_wait(flavor);
     let mut workers = lock();
     let Some(entry) = workers.find(crdp).filter(|entry| !entry.freed) else {
         if !crdp.is_null() {
@@ -253,7 +248,6 @@ pub(super) unsafe fn thread_of(flavor: Flavor, crdp: *const Worker) -> libc::pth
     let mut workers = lock();
     let thread = workers.find(crdp).and_then(|entry| {
         entry.handed_out = true;
-        entry.wanted = true;
         entry.start();
         entry.thread
     });
@@ -300,7 +294,8 @@ pub(super) fn next(worker: &Worker, left: Left) -> Next {
         drop(workers);
         return Next::HandOver(default(worker.flavor));
     }
-    if left != Left::Idle || std::mem::take(&mut entry.wanted) || entry.handed_out {
+    // Callbacks may have come meanwhile, and found that there is a thread: `Entry::start`.
+    if left != Left::Idle || entry.handed_out || !worker.callback_queue.is_empty() {
         drop(workers);
         return Next::Attend(idle_after(worker));
     }
@@ -441,18 +436,20 @@ mod tests {
         assert_eq!(idle_after(default(flavor)), None);
     }
 
-    /// It took the lock of all workers each time, and had the thread's next idle end put off.
+    /// It took the lock of all workers each time.
     #[test]
     fn a_default_worker_that_attends_was_started_again() {
         let flavor = Flavor::called(Flavor::Memb.index() as c_uint);
         let ask = || crate::call_rcu::started_default(flavor);
-        let worker = ask();
-        while !default(flavor).callback_queue.is_attended() {
-            std::thread::yield_now();
-        }
-        let take_wanted = || std::mem::take(&mut lock().find(worker).unwrap().wanted);
-        assert!(take_wanted());
-        assert!(ptr::eq(ask(), worker) && !take_wanted());
+        let status = in_child(|| {
+            let worker = ask();
+            while !default(flavor).callback_queue.is_attended() {
+                std::thread::yield_now();
+            }
+            let _locked = lock();
+            ptr::eq(ask(), worker)
+        });
+        assert_eq!(status, 0, "it waits for the lock");
     }
 
     /// References of threads that a child does not have do not keep a worker alive there.
@@ -471,6 +468,6 @@ mod tests {
         assert_eq!(status, 0, "the worker is there still");
         assert!(worker.upgrade().is_some());
         // SAFETY: made above, and freed once.
-        unsafe { free(flavor, made, true) };
+        unsafe { free(flavor, made) };
     }
 }
