@@ -448,6 +448,25 @@ mod tests {
         domain.barrier();
     }
 
+    /// What it was to run had been handed over, and no thread ended the pause of what is left.
+    #[test]
+    fn a_barrier_slept_in_a_paused_callback_queue_that_is_empty() {
+        let domain = Domain::new();
+        let [from, to] = [(); 2].map(|()| CallbackQueue::new(&domain, Wakes::Runner));
+        let mut head = Head::new();
+        push_unseen(&from, &mut head);
+        from.pause();
+        std::thread::scope(|scope| {
+            let barrier = scope.spawn(|| domain.barrier());
+            while crate::os::sync::lock(&from.shared.inner).waiters == 0 {
+                std::thread::yield_now();
+            }
+            assert!(from.hand_over(&to).unwrap().unattended);
+            barrier.join().unwrap();
+        });
+        assert!(to.is_empty());
+    }
+
     /// A visitor that found such a head left, and woke no runner that waited for it to go.
     #[test]
     fn a_runner_comes_after_a_visitor_that_has_given_up() {

@@ -100,7 +100,8 @@ pub(crate) struct Front {
 pub(crate) struct Shared {
     pub(crate) front: Line<Front>,
     pub(crate) inner: Mutex<Inner>,
-    /// Tells those who wait that no callback is being run, or that the pause is over.
+    /// Tells those who wait that no callback is being run, that the pause is over, or that nothing
+    /// is left to run after it.
     changed: Condvar,
     /// How many heads have been run.
     pub(crate) finished: AtomicU64,
@@ -569,6 +570,7 @@ impl Shared {
         self.correct(domain, &mut inner);
         let chain = std::mem::replace(&mut inner.waiting, Chain::EMPTY);
         inner.taken -= chain.count();
+        self.tell(&inner); // who waits for the end of a pause has nothing to run now
         // What is granted first: else a push might find more than there is.
         self.front.0.granted.fetch_sub(chain.count(), AcqRel);
         self.front.0.pushed.fetch_sub(chain.count(), AcqRel);
