@@ -86,13 +86,14 @@ exported! {
     /// `call_rcu_before_fork`.
     fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint) {
         let Some(flavor) = called_by_hook(flavor) else { return };
-        let atfork = match pauses(flavor) {
-            (0, _) => registered(flavor).as_ref().map(|registered| registered.atfork),
-            (_, atfork) => atfork,
-        };
-        with_errno(|| {
+        let atfork = with_errno(|| {
+            let atfork = match pauses(flavor) {
+                (0, _) => registered(flavor).as_ref().map(|registered| registered.atfork),
+                (_, atfork) => atfork,
+            };
             call(atfork, |atfork| atfork.before);
             workers::pause(flavor);
+            atfork
         });
         // Only now: a child that a signal handler forked meanwhile must not pause anything twice.
         set_pauses(flavor, (pauses(flavor).0 + 1, atfork));
@@ -110,8 +111,10 @@ exported! {
         let Some(flavor) = called_by_hook(flavor) else { return };
         resume(flavor, "child", |atfork| atfork.after_child);
         choose(flavor, std::ptr::null());
-        cpus::take_all(flavor);
-        with_errno(|| workers::keep_default_only(flavor));
+        with_errno(|| {
+            cpus::take_all(flavor);
+            workers::keep_default_only(flavor);
+        });
     }
 }
 
@@ -144,15 +147,15 @@ of_flavors! {
     /// `urcu_register_rculfhash_atfork`: the same hooks may be registered more than once. While
     /// they are, other hooks are ignored.
     fn quiescence_urcu_register_rculfhash_atfork(flavor, atfork: *const Atfork) {
-        match &mut *registered(flavor) {
+        with_errno(|| match &mut *registered(flavor) {
             Some(registered) => registered.times += 1,
             none => *none = Some(Registered { atfork, times: 1 }),
-        }
+        });
     }
 
     /// `urcu_unregister_rculfhash_atfork`.
     fn quiescence_urcu_unregister_rculfhash_atfork(flavor, _atfork: *const Atfork) {
-        let mut registered = registered(flavor);
+        let mut registered = with_errno(|| registered(flavor));
         if let Some(known) = &mut *registered {
             known.times -= 1;
             if known.times == 0 {

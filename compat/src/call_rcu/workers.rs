@@ -21,6 +21,7 @@ use quiescence::callback_queue::Left;
 
 use super::cpus;
 use super::worker::Worker;
+use crate::errno_guard::with_errno;
 use crate::fatal::{UNREAD, fatal, variable};
 use crate::flavor::{FLAVORS, Flavor};
 use crate::threads;
@@ -88,7 +89,7 @@ pub(super) fn default(flavor: Flavor) -> &'static Worker {
     // Acquire: pairs with the Release in `make_default`.
     let worker = DEFAULTS[flavor.index()].load(Acquire);
     // SAFETY: null, or never freed.
-    unsafe { worker.as_ref() }.unwrap_or_else(|| make_default(flavor))
+    unsafe { worker.as_ref() }.unwrap_or_else(|| with_errno(|| make_default(flavor)))
 }
 
 /// The same, if it has been created.

@@ -206,8 +206,9 @@ fn freeing_a_worker_changes_no_setting_of_the_programs() {
     assert_eq!(tuning(), before);
 }
 
-/// What took a lock or allocated changed it: a first call on a CPU with a worker, barriers of
-/// deferred calls. And the hooks, in which a fork's error is still to be looked at.
+/// What took a lock or allocated changed it: a flavour's first call, a first call on a CPU with a
+/// worker, barriers of deferred calls. And the hooks, in which a fork's error is still to be looked
+/// at.
 #[test]
 fn errno_was_changed_by_calls_without_a_result() {
     in_its_own_process!();
@@ -225,6 +226,7 @@ fn errno_was_changed_by_calls_without_a_result() {
     quiescence_urcu_register_rculfhash_atfork(MEMB, &HOOKS);
     kept(&|| quiescence_urcu_call_rcu_before_fork(MEMB));
     kept(&|| quiescence_urcu_call_rcu_after_fork_parent(MEMB));
+    kept(&|| _ = quiescence_urcu_get_default_call_rcu_data(MB)); // made as by the first call
     assert_eq!(quiescence_urcu_create_all_cpu_call_rcu_data(MEMB, 0), 0);
     let head = Box::leak(Box::new([0_usize; 2]));
     let place = ptr::from_mut(head).expose_provenance();
