@@ -125,19 +125,25 @@ impl Entry {
     /// Starts its thread. If the system provides none, callbacks wait until the next one is queued,
     /// or until a barrier.
     fn start(&mut self) -> bool {
+        // It may take a while to arrive, or to come back if it was about to end: `next`. Until then
+        // a barrier must not run its callbacks.
+        self.worker.callback_queue.expect();
         if self.thread.is_none() {
-            // It may take a while to arrive. Until then a barrier must not run its callbacks.
-            self.worker.callback_queue.expect();
             let worker = Arc::into_raw(Arc::clone(&self.worker));
             self.thread = threads::spawn(main, worker.cast_mut().cast());
             if self.thread.is_none() {
                 // SAFETY: from `into_raw` above; no thread has it.
                 drop(unsafe { Arc::from_raw(worker) });
-                let told = self.worker.callback_queue.neglect();
-                told.unwrap_or_else(|twice| self.worker.queued_twice(twice));
+                self.neglect();
             }
         }
         self.thread.is_some()
+    }
+
+    /// It has no thread, and none is on its way.
+    fn neglect(&self) {
+        let told = self.worker.callback_queue.neglect();
+        told.unwrap_or_else(|twice| self.worker.queued_twice(twice));
     }
 }
 
@@ -301,6 +307,7 @@ pub(super) fn next(worker: &Worker, left: Left) -> Next {
         return Next::Attend(idle_after(worker));
     }
     entry.thread = None;
+    entry.neglect(); // a barrier that came first may have run what the thread was to come back for
     detach();
     Next::End
 }
@@ -404,6 +411,9 @@ pub(super) fn keep_default_only(flavor: Flavor) {
 #[cfg(test)]
 mod tests {
     use std::ffi::c_uint;
+    use std::sync::atomic::Ordering::AcqRel;
+
+    use quiescence::raw::Head;
 
     use super::*;
 
@@ -451,6 +461,45 @@ mod tests {
             ptr::eq(ask(), worker)
         });
         assert_eq!(status, 0, "it waits for the lock");
+    }
+
+    /// It was about to end, and a barrier ran what it was to come back for. One that ends after all
+    /// is not waited for.
+    #[test]
+    fn a_thread_that_comes_back_was_not_expected() {
+        static RAN_ON: AtomicU64 = AtomicU64::new(0);
+        unsafe extern "C" fn run(_: *mut Head) {
+            // SAFETY: `pthread_self` has no preconditions.
+            RAN_ON.store(unsafe { libc::pthread_self() }, Release);
+        }
+        let flavor = Flavor::called(Flavor::Signal.index() as c_uint);
+        let head = || Box::leak(Box::new(Head::new()));
+        let wait = move || flavor.domain().wait_for_callback_queues();
+        let status = in_child(|| {
+            // SAFETY: `pthread_self` has no preconditions.
+            let own = unsafe { libc::pthread_self() };
+            let worker = default(flavor);
+            // This thread is the worker's, and has left the queue as idle.
+            let leaves = || lock().find(worker).unwrap().thread = Some(own);
+            leaves();
+            // SAFETY: queued once, and leaked.
+            unsafe { worker.push(head(), run) };
+            let barrier = std::thread::spawn(wait);
+            std::thread::sleep(Duration::from_millis(50)); // it may try
+            let comes_back = matches!(next(worker, Left::Idle), Next::Attend(_));
+            let left = worker.callback_queue.attend(Some(Duration::ZERO));
+            barrier.join().unwrap();
+            let ran_here = || RAN_ON.swap(0, AcqRel) == own;
+            let is_right = comes_back && left == Ok(Left::Idle) && ran_here();
+            leaves();
+            start(worker);
+            let ends = matches!(next(worker, Left::Idle), Next::End);
+            // SAFETY: queued once, and leaked.
+            let pushed = unsafe { worker.callback_queue.push(head(), run) };
+            wait();
+            is_right && ends && pushed.unwrap().unattended && ran_here()
+        });
+        assert_eq!(status, 0);
     }
 
     /// References of threads that a child does not have do not keep a worker alive there.
