@@ -106,7 +106,9 @@ static void complete_copy(void);
 
 /*
  * Before the program's own constructors, which may read: out of an archive by the number alone. And
- * by the first thread that registers, if that comes before.
+ * by the first thread that registers, if that comes before: a second one must not do so at the same
+ * time, and would find it half done. In an executable's .preinit_array libc knows no environment
+ * yet: the library's settings are as if none were set.
  */
 static void __attribute__((constructor(102))) attach(void)
 {
