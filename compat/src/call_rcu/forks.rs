@@ -156,11 +156,9 @@ of_flavors! {
     /// `urcu_unregister_rculfhash_atfork`.
     fn quiescence_urcu_unregister_rculfhash_atfork(flavor, _atfork: *const Atfork) {
         let mut registered = with_errno(|| registered(flavor));
-        if let Some(known) = &mut *registered {
+        registered.take_if(|known| {
             known.times -= 1;
-            if known.times == 0 {
-                *registered = None;
-            }
-        }
+            known.times == 0
+        });
     }
 }
