@@ -104,9 +104,19 @@ static bool is_debugging;
 
 static void complete_copy(void);
 
-/* Before the program's own constructors, which may read: out of an archive by the number alone. */
+/*
+ * Before the program's own constructors, which may read: out of an archive by the number alone. And
+ * by the first thread that registers, if that comes before: a second one must not do so at the same
+ * time, and would find it half done. In an executable's .preinit_array libc knows no environment
+ * yet: the library's settings are as if none were set.
+ */
 static void __attribute__((constructor(102))) attach(void)
 {
+	static bool is_attached;
+
+	if (is_attached)
+		return;
+	is_attached = true;
 	quiescence_urcu_attach(&shim);
 	complete_copy();
 	is_debugging = quiescence_urcu_debugging();
@@ -215,17 +225,19 @@ void URCU(thread_online)(void)
 /* Called by inlined readers as well, in a thread's first section. */
 void URCU(register)(void)
 {
+	attach();
 	quiescence_urcu_bp_register();
 }
 
 void URCU(register_thread)(void)
 {
 	if (!URCU(reader))
-		quiescence_urcu_bp_register();
+		URCU(register)();
 }
 #else
 void URCU(register_thread)(void)
 {
+	attach();
 	quiescence_urcu_register_thread(SHIM_NUMBER);
 }
 

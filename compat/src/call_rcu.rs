@@ -33,7 +33,7 @@ use quiescence::callback_queue;
 use quiescence::raw::{Function, Head};
 
 use self::worker::Worker;
-use crate::errno_guard::with_errno_uncancelled;
+use crate::errno_guard::{with_errno, with_errno_uncancelled};
 use crate::fatal::{Mistake, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor};
 
@@ -88,7 +88,7 @@ of_flavors! {
 #[inline(never)]
 unsafe fn call_on_cpu(flavor: Flavor, head: *mut Head, function: Function) {
     // SAFETY: by the contract.
-    let pushed = unsafe { cpus::push(flavor, head, function) };
+    let pushed = with_errno(|| unsafe { cpus::push(flavor, head, function) });
     // SAFETY: by the contract.
     if pushed.unwrap_or_else(|| unsafe { workers::default(flavor).push(head, function) }) {
         wait_for_room(flavor);
@@ -147,7 +147,7 @@ of_flavors! {
     /// is left to the default worker, and ends. Waits for that, as liburcu 0.14 does, except where
     /// it would wait for itself. A call for the default worker is ignored, as in liburcu.
     fn quiescence_urcu_call_rcu_data_free(flavor, crdp: *const Worker) {
-        with_errno_uncancelled(|| workers::free(flavor, crdp, workers::may_wait(flavor)));
+        with_errno_uncancelled(|| workers::free(flavor, crdp));
     }
 
     /// `get_default_call_rcu_data`. Starts the worker's thread.
@@ -203,7 +203,11 @@ of_flavors! {
 /// The default worker, with its thread, if the system provides one.
 fn started_default(flavor: Flavor) -> *const Worker {
     let worker = workers::default(flavor);
-    with_errno_uncancelled(|| workers::start(worker));
+    with_errno_uncancelled(|| {
+        if !worker.callback_queue.is_attended() {
+            workers::start(worker);
+        }
+    });
     worker
 }
 

@@ -189,16 +189,17 @@ of_flavors! {
 /// all, has been called. If nothing waits it returns at once, also in a section.
 fn barrier(flavor: Flavor, what: &str, own_only: bool) {
     let domain = flavor.domain();
-    //~ compat-defer-barrier:
-    if !domain.is_waiting(own_only) {
-        return;
-    }
-    if LiburcuDomain::is_running_deferred() {
-        fatal(format_args!(
-            "{flavor}_{what}() by a deferred function, for which it would wait; call it elsewhere"
-        ));
-    }
     with_errno_uncancelled(|| {
+        //~ compat-defer-barrier:
+        if !domain.is_waiting(own_only) {
+            return;
+        }
+        if LiburcuDomain::is_running_deferred() {
+            fatal(format_args!(
+                "{flavor}_{what}() by a deferred function, for which it would wait; call it \
+                 elsewhere"
+            ));
+        }
         let away = flavor.may_wait(what);
         domain.wait_for_queues(own_only);
         drop(away);

@@ -122,7 +122,7 @@ impl Flavor {
         let Some(shim) = SHIMS[self.index()].get() else {
             fatal(format_args!(
                 "{self}: a function was called before the library was initialised; in a \
-                 constructor of your own, call {self}_init() first"
+                 constructor of your own, call {self}_register_thread() first"
             ));
         };
         shim

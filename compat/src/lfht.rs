@@ -14,8 +14,6 @@ mod memory_type;
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::Relaxed;
 
 use quiescence::intrusive::{
     Cursor, HashTable, Node, Protection, TableAllocator, TableMemory, TableOptions, resume_resizing,
@@ -191,27 +189,6 @@ fn make(
     made.map_or(ptr::null_mut(), Table::into_raw)
 }
 
-/// Flavours that know of [`AT_FORK`]. Without a lock, which a fork might find held.
-static TOLD: [AtomicPtr<FlavorStruct>; 16] = [const { AtomicPtr::new(ptr::null_mut()) }; 16];
-
-/// Tells a flavour of [`AT_FORK`], once.
-fn tell(flavor: *const FlavorStruct) {
-    let flavor = flavor.cast_mut();
-    for place in &TOLD {
-        // Relaxed: a thread that finds the flavour there has nothing to do.
-        match place.compare_exchange(ptr::null_mut(), flavor, Relaxed, Relaxed) {
-            Ok(_) => break,
-            Err(other) if ptr::eq(other, flavor) => return,
-            Err(_) => {}
-        }
-    }
-    // SAFETY: valid, by the contract of `_cds_lfht_new`.
-    if let Some(register) = unsafe { (*flavor).register_rculfhash_atfork } {
-        // SAFETY: as its interface allows; `AT_FORK` lives for ever.
-        unsafe { register(&raw const AT_FORK) };
-    }
-}
-
 exported! {
     fn quiescence__cds_lfht_new(
         init_size: c_ulong,
@@ -242,8 +219,11 @@ exported! {
         let buckets = [init_size, min_nr_alloc_buckets, max_nr_buckets];
         let memory = mm.as_ref().map(memory_type::memory_of);
         let made = make(buckets, flags, memory, Readers { flavor, attr }, allocator::of(alloc));
-        if !made.is_null() && flags & AUTO_RESIZE != 0 {
-            tell(flavor);
+        if !made.is_null()
+            && flags & AUTO_RESIZE != 0
+            && let Some(register) = (*flavor).register_rculfhash_atfork
+        {
+            register(&raw const AT_FORK); // once more than before changes nothing
         }
         made
     }

@@ -1,13 +1,14 @@
 //! Workers of CPUs.
 //!
-//! A thread that queues a callback loads its CPU's worker and pushes in a section of the global
-//! domain. A thread that frees a worker waits for those sections first.
+//! A thread that queues a callback loads its CPU's worker and pushes in a section of a domain that
+//! nothing else uses. A thread that frees a worker waits for those sections first.
 
 use std::ffi::{c_int, c_ulong};
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
+use quiescence::Domain;
 use quiescence::raw::{Function, Head};
 
 use super::worker::Worker;
@@ -19,6 +20,13 @@ use crate::memory;
 const SPARE: usize = 4_096;
 
 type Table = Box<[AtomicPtr<Worker>]>;
+
+quiescence::domain! {
+    /// Of threads that push to the worker of their CPU.
+    struct CpuWorkers;
+}
+
+const PUSHERS: Domain<CpuWorkers> = Domain::of(CpuWorkers);
 
 /// By flavour: null until the first worker is set, and never freed after that. No `OnceLock`, which
 /// a fork could leave half done in the child.
@@ -51,6 +59,10 @@ fn table(flavor: Flavor) -> Result<&'static Table, c_int> {
     if let Some(table) = existing(flavor) {
         return Ok(table);
     }
+    // Before the first section: a report of one would say nothing to the program.
+    let mut tuning = PUSHERS.tuning();
+    tuning.stall_after = None;
+    PUSHERS.tune(tuning);
     // One thread makes it.
     let _workers = workers::lock();
     if let Some(table) = existing(flavor) {
@@ -94,13 +106,20 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
 #[inline]
 pub(super) unsafe fn push(flavor: Flavor, head: *mut Head, function: Function) -> Option<bool> {
     existing(flavor)?;
-    let guard = quiescence::read();
+    let guard = PUSHERS.read();
     // SAFETY: the thread that frees it waits for this section: `workers::free`.
     let worker = unsafe { here(flavor).as_ref() };
     // SAFETY: by the contract.
     let pushed = worker.map(|worker| unsafe { worker.push(head, function) });
     drop(guard);
     pushed
+}
+
+/// Waits for threads that have found a worker as their CPU's, and perhaps not pushed yet.
+pub(super) fn wait_for_pushers(flavor: Flavor) {
+    if are_there(flavor) {
+        PUSHERS.synchronize();
+    }
 }
 
 /// `set_cpu_call_rcu_data`.
@@ -136,7 +155,7 @@ pub(super) fn create_all(flavor: Flavor, flags: c_ulong) -> Result<(), c_int> {
             Ok(()) => {}
             Err(error) => {
                 // SAFETY: made above, and known to no other thread.
-                unsafe { workers::free(flavor, worker, false) };
+                unsafe { workers::free(flavor, worker) };
                 if error != libc::EEXIST {
                     return Err(error);
                 }
@@ -167,7 +186,7 @@ pub(super) fn free_all(flavor: Flavor) {
     flavor.domain().domain().synchronize();
     for worker in taken {
         // SAFETY: C's reference; no other thread can find the worker any more.
-        unsafe { workers::free(flavor, worker, workers::may_wait(flavor)) };
+        unsafe { workers::free(flavor, worker) };
     }
     drop(away);
 }

@@ -5,12 +5,13 @@
 //! queued, or with a barrier. With hooks the workers are paused during the fork, so nothing is
 //! lost, and the child has only the default worker, as liburcu documents.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ffi::{c_uint, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::workers::{self, Workers};
 use super::{choose, cpus};
+use crate::errno_guard::with_errno;
 use crate::fatal::fatal;
 use crate::flavor::{FLAVORS, Flavor};
 use crate::fork::called_by_hook;
@@ -45,23 +46,21 @@ fn registered(flavor: Flavor) -> MutexGuard<'static, Option<Registered>> {
     REGISTERED[flavor.index()].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a forking thread keeps between the two calls of one flavour.
-struct Paused {
-    flavor: Flavor,
-    /// The hooks that were registered at the first call: the second one calls the same. They stay
-    /// registered meanwhile.
-    atfork: Option<*const Atfork>,
-}
+/// The pauses of a flavour, by one thread, that have not ended: how many, and the hooks that the
+/// first of them has called. Those within it call the same, which stay registered meanwhile.
+type Pauses = (u32, Option<*const Atfork>);
 
 thread_local! {
-    static PAUSED: RefCell<Vec<Paused>> = const { RefCell::new(Vec::new()) };
-    /// How often the thread has paused each flavour. It has no destructor, as any fork reads it.
-    static PAUSES: [Cell<u32>; FLAVORS] = const { [const { Cell::new(0) }; FLAVORS] };
+    /// The calling thread's. It has no destructor, as a thread may fork until its very end.
+    static PAUSES: [Cell<Pauses>; FLAVORS] = const { [const { Cell::new((0, None)) }; FLAVORS] };
 }
 
-/// Changes how often the calling thread has paused the flavour.
-fn count_pauses(flavor: Flavor, change: fn(u32) -> u32) {
-    PAUSES.with(|pauses| pauses[flavor.index()].update(change));
+fn pauses(flavor: Flavor) -> Pauses {
+    PAUSES.with(|pauses| pauses[flavor.index()].get())
+}
+
+fn set_pauses(flavor: Flavor, now: Pauses) {
+    PAUSES.with(|pauses| pauses[flavor.index()].set(now));
 }
 
 /// The locks that are held across any fork.
@@ -79,7 +78,7 @@ impl Held {
     /// In the child: workers have no threads. Only the forking thread's own pauses are left, which
     /// it will end.
     pub(crate) fn after_fork(&mut self) {
-        self.workers.after_fork(PAUSES.with(|pauses| pauses.each_ref().map(Cell::get)));
+        self.workers.after_fork(Flavor::ALL.map(|flavor| pauses(flavor).0));
     }
 }
 
@@ -87,32 +86,35 @@ exported! {
     /// `call_rcu_before_fork`.
     fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint) {
         let Some(flavor) = called_by_hook(flavor) else { return };
-        let registered = registered(flavor);
-        let atfork = registered.as_ref().map(|registered| registered.atfork);
-        drop(registered);
-        call(atfork, |atfork| atfork.before);
-        workers::pause(flavor);
+        let atfork = with_errno(|| {
+            let atfork = match pauses(flavor) {
+                (0, _) => registered(flavor).as_ref().map(|registered| registered.atfork),
+                (_, atfork) => atfork,
+            };
+            call(atfork, |atfork| atfork.before);
+            workers::pause(flavor);
+            atfork
+        });
         // Only now: a child that a signal handler forked meanwhile must not pause anything twice.
-        count_pauses(flavor, |pauses| pauses + 1);
-        PAUSED.with_borrow_mut(|paused| paused.push(Paused { flavor, atfork }));
+        set_pauses(flavor, (pauses(flavor).0 + 1, atfork));
     }
 
     /// `call_rcu_after_fork_parent`.
     fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_uint) {
         let Some(flavor) = called_by_hook(flavor) else { return };
-        let atfork = resume(flavor, "parent");
-        call(atfork, |atfork| atfork.after_parent);
+        resume(flavor, "parent", |atfork| atfork.after_parent);
     }
 
     /// `call_rcu_after_fork_child`: frees all workers except the default one, which takes over
     /// their callbacks.
     fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint) {
         let Some(flavor) = called_by_hook(flavor) else { return };
-        let atfork = resume(flavor, "child");
-        call(atfork, |atfork| atfork.after_child);
+        resume(flavor, "child", |atfork| atfork.after_child);
         choose(flavor, std::ptr::null());
-        cpus::take_all(flavor);
-        workers::keep_default_only(flavor);
+        with_errno(|| {
+            cpus::take_all(flavor);
+            workers::keep_default_only(flavor);
+        });
     }
 }
 
@@ -126,40 +128,37 @@ fn call(atfork: Option<*const Atfork>, which: impl FnOnce(&Atfork) -> Hook) {
 }
 
 /// Ends what `before_fork` began on this thread.
-fn resume(flavor: Flavor, side: &str) -> Option<*const Atfork> {
-    let paused = PAUSED.with_borrow_mut(|paused| {
-        let index = paused.iter().rposition(|paused| paused.flavor == flavor)?;
-        Some(paused.remove(index))
-    });
-    let Some(Paused { atfork, .. }) = paused else {
+fn resume(flavor: Flavor, side: &str, hook: impl FnOnce(&Atfork) -> Hook) {
+    let (paused, atfork) = pauses(flavor);
+    let Some(left) = paused.checked_sub(1) else {
         fatal(format_args!(
             "{flavor}_call_rcu_after_fork_{side}() without {flavor}_call_rcu_before_fork() on the \
              same thread; call the one before fork() and the other after it"
         ));
     };
-    count_pauses(flavor, |pauses| pauses - 1);
-    workers::resume(flavor);
-    atfork
+    set_pauses(flavor, (left, atfork));
+    with_errno(|| {
+        workers::resume(flavor);
+        call(atfork, hook);
+    });
 }
 
 of_flavors! {
     /// `urcu_register_rculfhash_atfork`: the same hooks may be registered more than once. While
     /// they are, other hooks are ignored.
     fn quiescence_urcu_register_rculfhash_atfork(flavor, atfork: *const Atfork) {
-        match &mut *registered(flavor) {
+        with_errno(|| match &mut *registered(flavor) {
             Some(registered) => registered.times += 1,
             none => *none = Some(Registered { atfork, times: 1 }),
-        }
+        });
     }
 
     /// `urcu_unregister_rculfhash_atfork`.
     fn quiescence_urcu_unregister_rculfhash_atfork(flavor, _atfork: *const Atfork) {
-        let mut registered = registered(flavor);
-        if let Some(known) = &mut *registered {
+        let mut registered = with_errno(|| registered(flavor));
+        registered.take_if(|known| {
             known.times -= 1;
-            if known.times == 0 {
-                *registered = None;
-            }
-        }
+            known.times == 0
+        });
     }
 }

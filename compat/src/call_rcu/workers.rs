@@ -19,7 +19,9 @@ use std::time::Duration;
 
 use quiescence::callback_queue::Left;
 
+use super::cpus;
 use super::worker::Worker;
+use crate::errno_guard::with_errno;
 use crate::fatal::{UNREAD, fatal, variable};
 use crate::flavor::{FLAVORS, Flavor};
 use crate::threads;
@@ -41,8 +43,6 @@ pub(super) struct Entry {
     thread: Option<libc::pthread_t>,
     /// The program has obtained the thread's id, and may join the thread.
     handed_out: bool,
-    /// The thread is needed: it must not end yet.
-    wanted: bool,
     /// The program has freed the worker.
     freed: bool,
 }
@@ -89,7 +89,7 @@ pub(super) fn default(flavor: Flavor) -> &'static Worker {
     // Acquire: pairs with the Release in `make_default`.
     let worker = DEFAULTS[flavor.index()].load(Acquire);
     // SAFETY: null, or never freed.
-    unsafe { worker.as_ref() }.unwrap_or_else(|| make_default(flavor))
+    unsafe { worker.as_ref() }.unwrap_or_else(|| with_errno(|| make_default(flavor)))
 }
 
 /// The same, if it has been created.
@@ -119,13 +119,14 @@ fn is_default(worker: &Worker) -> bool {
 
 impl Entry {
     fn new(worker: Arc<Worker>) -> Self {
-        Self { worker, thread: None, handed_out: false, wanted: false, freed: false }
+        Self { worker, thread: None, handed_out: false, freed: false }
     }
 
     /// Starts its thread. If the system provides none, callbacks wait until the next one is queued,
     /// or until a barrier.
     fn start(&mut self) -> bool {
-        // The thread may take a while to arrive. Until then a barrier must not run its callbacks.
+        // It may take a while to arrive, or to come back if it was about to end: `next`. Until then
+        // a barrier must not run its callbacks.
         self.worker.callback_queue.expect();
         if self.thread.is_none() {
             let worker = Arc::into_raw(Arc::clone(&self.worker));
@@ -133,11 +134,16 @@ impl Entry {
             if self.thread.is_none() {
                 // SAFETY: from `into_raw` above; no thread has it.
                 drop(unsafe { Arc::from_raw(worker) });
-                let told = self.worker.callback_queue.neglect();
-                told.unwrap_or_else(|twice| self.worker.queued_twice(twice));
+                self.neglect();
             }
         }
         self.thread.is_some()
+    }
+
+    /// It has no thread, and none is on its way.
+    fn neglect(&self) {
+        let told = self.worker.callback_queue.neglect();
+        told.unwrap_or_else(|twice| self.worker.queued_twice(twice));
     }
 }
 
@@ -148,13 +154,11 @@ extern "C" fn main(worker: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// A worker is needed, with a callback or by the program, that has no thread: starts one, or makes
-/// the one that is about to end stay.
+/// A worker is needed, with a callback or by the program: starts its thread, if it has none.
 #[cold]
 pub(super) fn start(worker: &Worker) {
     let mut workers = lock();
     if let Some(entry) = workers.find(worker) {
-        entry.wanted = true;
         entry.start();
     }
     // No thread pushes to workers that were being freed at a fork. In the child this call has their
@@ -168,7 +172,6 @@ impl Workers {
         let without = self.entries.iter_mut().filter(|entry| entry.thread.is_none());
         for entry in without.filter(|entry| which(entry)) {
             if !entry.worker.callback_queue.is_empty() {
-                entry.wanted = true;
                 entry.start();
             }
         }
@@ -197,32 +200,22 @@ pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Option<*cons
 
 /// Whether the calling thread may wait for a worker's thread of this flavour. It may not in a
 /// callback or a section, for which the worker may wait in turn.
-pub(super) fn may_wait(flavor: Flavor) -> bool {
-    let runs_callback =
-        |flavor: &Flavor| flavor.is_attached() && flavor.domain().is_in_callback_queue();
-    let is_reading = flavor.record().is_some_and(|record| !record.is_quiescent());
-    !is_reading && !Flavor::ALL.iter().any(runs_callback)
-}
-
-/// Waits for threads that have found a worker as their CPU's. A report of their sections, which are
-/// the library's, would say nothing to the program.
-fn wait_for_pushers() {
-    let domain = quiescence::Domain::global();
-    let mut tuning = domain.tuning();
-    tuning.stall_after = None;
-    domain.tune(tuning);
-    domain.synchronize();
+fn may_wait(flavor: Flavor) -> bool {
+    let reads = |one: Flavor| one.record().is_some_and(|record| !record.is_quiescent());
+    let needs_it = |one: Flavor| one.domain().is_in_callback_queue() || one == flavor && reads(one);
+    !Flavor::ALL.into_iter().filter(|one| one.is_attached()).any(needs_it)
 }
 
 /// Notified when a worker's thread has ended.
 static ENDED: Condvar = Condvar::new();
 
-/// `call_rcu_data_free`. If it `waits`, the worker's thread runs nothing more when this returns.
-/// The thread has detached itself, or the program joins it.
+/// `call_rcu_data_free`. If the caller [may wait](may_wait), the worker's thread runs nothing more
+/// when this returns. The thread has detached itself, or the program joins it.
 ///
 /// # Safety
 /// `crdp` is null or a worker that was not freed, and no thread uses it any more.
-pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker, waits: bool) {
+pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker) {
+    let waits = may_wait(flavor);
     let mut workers = lock();
     let Some(entry) = workers.find(crdp).filter(|entry| !entry.freed) else {
         if !crdp.is_null() {
@@ -238,8 +231,7 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker, waits: bool) {
     }
     entry.freed = true;
     drop(workers);
-    // A thread may have found it as its CPU's worker, and not pushed yet.
-    wait_for_pushers();
+    cpus::wait_for_pushers(flavor);
     // SAFETY: C's reference, from `create`.
     let worker = unsafe { Arc::from_raw(crdp) };
     worker.callback_queue.stop();
@@ -263,7 +255,6 @@ pub(super) unsafe fn thread_of(flavor: Flavor, crdp: *const Worker) -> libc::pth
     let mut workers = lock();
     let thread = workers.find(crdp).and_then(|entry| {
         entry.handed_out = true;
-        entry.wanted = true;
         entry.start();
         entry.thread
     });
@@ -310,11 +301,13 @@ pub(super) fn next(worker: &Worker, left: Left) -> Next {
         drop(workers);
         return Next::HandOver(default(worker.flavor));
     }
-    if left != Left::Idle || std::mem::take(&mut entry.wanted) || entry.handed_out {
+    // Callbacks may have come meanwhile, and found that there is a thread: `Entry::start`.
+    if left != Left::Idle || entry.handed_out || !worker.callback_queue.is_empty() {
         drop(workers);
         return Next::Attend(idle_after(worker));
     }
     entry.thread = None;
+    entry.neglect(); // a barrier that came first may have run what the thread was to come back for
     detach();
     Next::End
 }
@@ -418,6 +411,9 @@ pub(super) fn keep_default_only(flavor: Flavor) {
 #[cfg(test)]
 mod tests {
     use std::ffi::c_uint;
+    use std::sync::atomic::Ordering::AcqRel;
+
+    use quiescence::raw::Head;
 
     use super::*;
 
@@ -451,6 +447,61 @@ mod tests {
         assert_eq!(idle_after(default(flavor)), None);
     }
 
+    /// It took the lock of all workers each time.
+    #[test]
+    fn a_default_worker_that_attends_was_started_again() {
+        let flavor = Flavor::called(Flavor::Memb.index() as c_uint);
+        let ask = || crate::call_rcu::started_default(flavor);
+        let status = in_child(|| {
+            let worker = ask();
+            while !default(flavor).callback_queue.is_attended() {
+                std::thread::yield_now();
+            }
+            let _locked = lock();
+            ptr::eq(ask(), worker)
+        });
+        assert_eq!(status, 0, "it waits for the lock");
+    }
+
+    /// It was about to end, and a barrier ran what it was to come back for. One that ends after all
+    /// is not waited for.
+    #[test]
+    fn a_thread_that_comes_back_was_not_expected() {
+        static RAN_ON: AtomicU64 = AtomicU64::new(0);
+        unsafe extern "C" fn run(_: *mut Head) {
+            // SAFETY: `pthread_self` has no preconditions.
+            RAN_ON.store(unsafe { libc::pthread_self() }, Release);
+        }
+        let flavor = Flavor::called(Flavor::Signal.index() as c_uint);
+        let head = || Box::leak(Box::new(Head::new()));
+        let wait = move || flavor.domain().wait_for_callback_queues();
+        let status = in_child(|| {
+            // SAFETY: `pthread_self` has no preconditions.
+            let own = unsafe { libc::pthread_self() };
+            let worker = default(flavor);
+            // This thread is the worker's, and has left the queue as idle.
+            let leaves = || lock().find(worker).unwrap().thread = Some(own);
+            leaves();
+            // SAFETY: queued once, and leaked.
+            unsafe { worker.push(head(), run) };
+            let barrier = std::thread::spawn(wait);
+            std::thread::sleep(Duration::from_millis(50)); // it may try
+            let comes_back = matches!(next(worker, Left::Idle), Next::Attend(_));
+            let left = worker.callback_queue.attend(Some(Duration::ZERO));
+            barrier.join().unwrap();
+            let ran_here = || RAN_ON.swap(0, AcqRel) == own;
+            let is_right = comes_back && left == Ok(Left::Idle) && ran_here();
+            leaves();
+            start(worker);
+            let ends = matches!(next(worker, Left::Idle), Next::End);
+            // SAFETY: queued once, and leaked.
+            let pushed = unsafe { worker.callback_queue.push(head(), run) };
+            wait();
+            is_right && ends && pushed.unwrap().unattended && ran_here()
+        });
+        assert_eq!(status, 0);
+    }
+
     /// References of threads that a child does not have do not keep a worker alive there.
     #[test]
     fn a_child_has_no_worker_but_the_default_one() {
@@ -467,6 +518,6 @@ mod tests {
         assert_eq!(status, 0, "the worker is there still");
         assert!(worker.upgrade().is_some());
         // SAFETY: made above, and freed once.
-        unsafe { free(flavor, made, true) };
+        unsafe { free(flavor, made) };
     }
 }

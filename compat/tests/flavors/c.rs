@@ -98,6 +98,7 @@ thread_local! {
 
 fn allocated() {
     ALLOCATED.set(ALLOCATED.get() + u32::from(FORBIDDEN.get()));
+    asked(); // an allocator may change `errno`
 }
 
 memory::watched_allocator!(|_| allocated(), |_, _| allocated());
@@ -119,7 +120,8 @@ pub(crate) fn errno() -> &'static AtomicI32 {
 }
 
 /// Calls `f`, in which the core finds that `errno` has changed, as system calls do. Returns how
-/// often it asked for a record, and how often the thread could have been cancelled then.
+/// often it asked for a record or for memory, and how often the thread could have been cancelled
+/// then.
 pub(crate) fn disturbed(f: impl FnOnce()) -> (u32, u32) {
     looks(|| {
         DISTURBED.set(true);

@@ -17,6 +17,10 @@ struct Callback {
     run: Option<Box<dyn FnOnce() + Send>>,
 }
 
+/// `struct urcu_atfork`.
+#[repr(C)]
+struct Atfork([extern "C" fn(usize); 3], usize);
+
 unsafe extern "C" {
     fn quiescence_urcu_call_rcu(
         flavor: c_uint,
@@ -38,6 +42,9 @@ unsafe extern "C" {
         worker: *const Worker,
     ) -> libc::pthread_t;
     fn quiescence_urcu_set_thread_call_rcu_data(flavor: c_uint, worker: *const Worker);
+    safe fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint);
+    safe fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_uint);
+    safe fn quiescence_urcu_register_rculfhash_atfork(flavor: c_uint, atfork: &'static Atfork);
     safe fn quiescence_urcu_create_all_cpu_call_rcu_data(flavor: c_uint, flags: c_ulong) -> c_int;
     safe fn quiescence_urcu_free_all_cpu_call_rcu_data(flavor: c_uint);
 }
@@ -182,6 +189,54 @@ fn workers_of_cpus_that_are_freed_beside_callers_lose_nothing() {
     assert!(quiescence_urcu_get_cpu_call_rcu_data(QSBR, 0).is_null());
     quiescence_urcu_barrier(QSBR);
     assert_eq!(RAN.load(SeqCst), 1_500);
+}
+
+/// It turned off reports of the global domain for good: for the library's own sections there.
+#[test]
+fn freeing_a_worker_changes_no_setting_of_the_programs() {
+    in_its_own_process!();
+    attach();
+    let tuning = || quiescence::Domain::global().tuning();
+    let before = tuning();
+    assert!(before.stall_after.is_some());
+    assert_eq!(quiescence_urcu_create_all_cpu_call_rcu_data(MEMB, 0), 0);
+    call(MEMB, || ());
+    quiescence_urcu_free_all_cpu_call_rcu_data(MEMB);
+    free(MEMB, quiescence_urcu_create_call_rcu_data(MEMB, 0, -1));
+    assert_eq!(tuning(), before);
+}
+
+/// What took a lock or allocated changed it: a flavour's first call, a first call on a CPU with a
+/// worker, barriers of deferred calls. And the hooks, in which a fork's error is still to be looked
+/// at.
+#[test]
+fn errno_was_changed_by_calls_without_a_result() {
+    in_its_own_process!();
+    attach();
+    extern "C" fn disturbs(_: usize) {
+        look();
+    }
+    static HOOKS: Atfork = Atfork([disturbs; 3], 0);
+    unsafe extern "C" fn nothing(_: *mut c_void) {}
+    let kept = |f: &dyn Fn()| {
+        errno().store(7, Relaxed);
+        let (changes, _) = disturbed(f);
+        assert_eq!((changes != 0, errno().load(Relaxed)), (true, 7));
+    };
+    quiescence_urcu_register_rculfhash_atfork(MEMB, &HOOKS);
+    kept(&|| quiescence_urcu_call_rcu_before_fork(MEMB));
+    kept(&|| quiescence_urcu_call_rcu_after_fork_parent(MEMB));
+    kept(&|| _ = quiescence_urcu_get_default_call_rcu_data(MB)); // made as by the first call
+    assert_eq!(quiescence_urcu_create_all_cpu_call_rcu_data(MEMB, 0), 0);
+    let head = Box::leak(Box::new([0_usize; 2]));
+    let place = ptr::from_mut(head).expose_provenance();
+    elsewhere(move || {
+        let head = ptr::with_exposed_provenance_mut(place);
+        // SAFETY: a head that is queued once, and leaked.
+        kept(&|| unsafe { quiescence_urcu_call_rcu(MEMB, head, nothing) });
+        defer(MEMB, || ());
+        kept(&|| quiescence_urcu_defer_barrier_thread(MEMB));
+    });
 }
 
 /// The first callback finds it there, whatever CPU the caller was on. One that the process may not

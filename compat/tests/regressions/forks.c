@@ -189,3 +189,36 @@ CASE(freed)
 	rcu_barrier();
 	CHECK_EQUAL(count_of(&called), HEADS);
 }
+
+static pthread_key_t key;
+static int forked;
+
+static void forks_with_hooks(void *nothing)
+{
+	(void)nothing;
+	call_rcu_before_fork();
+	pid_t process = child();
+	if (!process) {
+		call_rcu_after_fork_child();
+		goes_on();
+		child_leaves();
+	}
+	call_rcu_after_fork_parent();
+	child_ended_well(process);
+	forked++;
+}
+
+static void *forks_now_and_at_its_end(void *nothing)
+{
+	CHECK_EQUAL(pthread_setspecific(key, &key), 0);
+	forks_with_hooks(nothing);
+	return nothing;
+}
+
+CASE(at_the_end_of_a_thread)
+{
+	CHECK_EQUAL(pthread_key_create(&key, forks_with_hooks), 0);
+	thread_end(thread_start(forks_now_and_at_its_end, NULL));
+	CHECK_EQUAL(forked, 2);
+	goes_on();
+}

@@ -210,7 +210,7 @@ impl CallbackQueue {
     }
 
     /// Announces that a thread is about to attend to the callback queue. A barrier then leaves the
-    /// queue to that thread, and runs nothing in it itself.
+    /// queue to that thread, and runs nothing in it itself. Does nothing if a thread attends.
     pub fn expect(&self) {
         self.shared.expect();
     }
@@ -224,7 +224,7 @@ impl CallbackQueue {
         self.shared.neglect()
     }
 
-    /// Whether a thread attends to it now.
+    /// Whether a thread attends to it now. One that runs it for a barrier does not count.
     pub fn is_attended(&self) -> bool {
         self.shared.is_attended()
     }
@@ -448,6 +448,25 @@ mod tests {
         domain.barrier();
     }
 
+    /// What it was to run had been handed over, and no thread ended the pause of what is left.
+    #[test]
+    fn a_barrier_slept_in_a_paused_callback_queue_that_is_empty() {
+        let domain = Domain::new();
+        let [from, to] = [(); 2].map(|()| CallbackQueue::new(&domain, Wakes::Runner));
+        let mut head = Head::new();
+        push_unseen(&from, &mut head);
+        from.pause();
+        std::thread::scope(|scope| {
+            let barrier = scope.spawn(|| domain.barrier());
+            while crate::os::sync::lock(&from.shared.inner).waiters == 0 {
+                std::thread::yield_now();
+            }
+            assert!(from.hand_over(&to).unwrap().unattended);
+            barrier.join().unwrap();
+        });
+        assert!(to.is_empty());
+    }
+
     /// A visitor that found such a head left, and woke no runner that waited for it to go.
     #[test]
     fn a_runner_comes_after_a_visitor_that_has_given_up() {
@@ -469,7 +488,7 @@ mod tests {
             });
             inside.wait();
             let barrier = scope.spawn(|| domain.barrier());
-            while !callback_queue.is_attended() {
+            while domain.statistics().sleeps == 0 {
                 std::thread::yield_now();
             }
             let runner = scope.spawn(|| callback_queue.attend(Some(Duration::ZERO)));

@@ -34,6 +34,12 @@ fn a_worker_that_is_being_freed_keeps_its_callbacks_from_the_child() {
     succeeds_for(&["memb"], "freed");
 }
 
+/// What a thread kept between the hooks was gone by then: the process ended.
+#[test]
+fn the_hooks_end_a_process_whose_thread_forks_at_its_end() {
+    succeeds_for(&["memb", "bp"], "at_the_end_of_a_thread");
+}
+
 /// They registered the forking thread with bp, whose pool that thread had locked.
 #[test]
 fn hooks_of_an_older_handler_deadlock() {

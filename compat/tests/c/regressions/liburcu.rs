@@ -108,3 +108,12 @@ fn the_want_of_memory_is_named_in_the_words_of_the_language() {
         }
     }
 }
+
+/// A library that is not linked with a flavour that it uses may be initialised before it.
+#[test]
+fn a_section_before_the_librarys_constructor_ends_the_process() {
+    needs::or_return!();
+    for flavor in FLAVORS {
+        assert_eq!(run(&compiled_for(flavor, "early.c"), Whose::Ours, &[]), "ok\n", "{flavor}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use xtask::needs;
 
-use super::compile;
+use super::{compile, compiled_for};
 use crate::program::{Whose, ended};
 
 /// What the program wrote, to standard output and standard error, which ended well.
@@ -47,4 +47,15 @@ fn a_report_sent_the_signal_to_a_handler_of_the_program() {
 #[test]
 fn a_thread_without_an_alternate_stack_was_sent_the_signal() {
     is_told("no-alternate-stack", "no stack: the thread has no sufficient alternate signal stack");
+}
+
+/// A thread that is stopped before it pushes to its CPU's worker holds up the thread that frees it.
+#[test]
+fn a_section_of_the_librarys_own_was_reported() {
+    needs::or_return!(Gcc);
+    let program = compiled_for("memb", "late_push.c");
+    let output = ended(&program, Whose::Ours, &[], &[("QUIESCENCE_STALL_MS", "20")]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(!said.contains("CpuWorkers") && !said.contains("global"), "{said}");
 }

@@ -100,7 +100,8 @@ pub(crate) struct Front {
 pub(crate) struct Shared {
     pub(crate) front: Line<Front>,
     pub(crate) inner: Mutex<Inner>,
-    /// Tells those who wait that no callback is being run, or that the pause is over.
+    /// Tells those who wait that no callback is being run, that the pause is over, or that nothing
+    /// is left to run after it.
     changed: Condvar,
     /// How many heads have been run.
     pub(crate) finished: AtomicU64,
@@ -150,6 +151,11 @@ impl Inner {
     /// Whether another thread runs callbacks.
     fn is_running(&self) -> bool {
         self.runs && self.runner != thread::token()
+    }
+
+    /// Whether a thread attends that is no visitor.
+    fn has_runner(&self) -> bool {
+        self.runner != 0 && self.part == Part::Runner
     }
 
     /// How many of those that wait had been put there when so many had.
@@ -346,8 +352,7 @@ impl Shared {
     pub(crate) fn neglect(&self) -> Result<(), QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         inner.expected = false;
-        let is_attended = inner.runner != 0 && inner.part == Part::Runner;
-        if is_attended { Ok(()) } else { self.abandon(&mut inner) }
+        if inner.has_runner() { Ok(()) } else { self.abandon(&mut inner) }
     }
 
     /// Puts what is in the llist with the rest, so that the next push finds that no thread attends.
@@ -479,7 +484,8 @@ impl Shared {
 
     /// [`CallbackQueue::expect`](crate::callback_queue::CallbackQueue::expect).
     pub(crate) fn expect(&self) {
-        sync::lock(&self.inner).expected = true;
+        let mut inner = sync::lock(&self.inner);
+        inner.expected = !inner.has_runner();
     }
 
     // ---- everybody ------------------------------------------------------------------------------
@@ -511,7 +517,7 @@ impl Shared {
     }
 
     pub(crate) fn is_attended(&self) -> bool {
-        sync::lock(&self.inner).runner != 0
+        sync::lock(&self.inner).has_runner()
     }
 
     pub(crate) fn is_attended_by(&self, thread: usize) -> bool {
@@ -564,6 +570,7 @@ impl Shared {
         self.correct(domain, &mut inner);
         let chain = std::mem::replace(&mut inner.waiting, Chain::EMPTY);
         inner.taken -= chain.count();
+        self.tell(&inner); // who waits for the end of a pause has nothing to run now
         // What is granted first: else a push might find more than there is.
         self.front.0.granted.fetch_sub(chain.count(), AcqRel);
         self.front.0.pushed.fetch_sub(chain.count(), AcqRel);

@@ -35,7 +35,8 @@ impl Shared {
     /// Takes the part, unless somebody has it. A runner waits for a visitor to go.
     pub(crate) fn begin(&self, part: Part) -> Result<Option<Attending<'_>>, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
-        while part == Part::Runner && inner.has_visitor() && inner.runner != thread::token() {
+        let is_others = |inner: &Inner| ![0, thread::token()].contains(&inner.runner);
+        while part == Part::Runner && is_others(&inner) && !inner.has_runner() {
             inner = self.wait(inner);
         }
         let is_here = inner.runner == thread::token() && !inner.runs;
@@ -53,12 +54,6 @@ impl Shared {
         }
         inner.runner = thread::token();
         Ok(Some(Attending { callback_queue: self, gives_back: true }))
-    }
-}
-
-impl Inner {
-    fn has_visitor(&self) -> bool {
-        self.runner != 0 && self.part == Part::Visitor
     }
 }
 
@@ -103,5 +98,27 @@ impl Drop for Attending<'_> {
             // What is wrong with it the next thread that attends says, or the next push.
             let _: Result<(), QueuedTwice> = self.give_back();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::callback_queue::Wakes;
+
+    /// It was expected once more, for ever: when it had gone, barriers waited for it.
+    #[test]
+    fn a_runner_that_attends_is_not_expected() {
+        let callback_queue = Shared::new(Wakes::Runner);
+        let attending = callback_queue.begin(Part::Runner).unwrap();
+        callback_queue.expect();
+        drop(attending);
+        let visits = || callback_queue.begin(Part::Visitor).unwrap().is_some();
+        assert!(visits(), "a barrier leaves it to a thread that does not come");
+        let visiting = callback_queue.begin(Part::Visitor).unwrap();
+        callback_queue.expect();
+        assert!(!callback_queue.is_attended());
+        drop(visiting);
+        assert!(!visits(), "another barrier comes before the thread that does");
     }
 }

@@ -37,9 +37,7 @@ impl Shared {
             GIVEN_UP.fetch_add(1, Release);
             // A ring that the parent would have complained of is given up here.
             let _ = self.abandon(inner);
-            inner.runner = 0;
-            inner.part = Part::Runner;
-            inner.expected = false;
+            (inner.runner, inner.part, inner.expected) = (0, Part::Runner, false);
             // Its thread is gone, and with it what it was about to queue.
             inner.ends = false;
         } else {

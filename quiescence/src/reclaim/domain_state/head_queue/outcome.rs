@@ -9,8 +9,8 @@ use crate::reclaim::head::Head;
 pub enum Wakes {
     /// The push that a sleeping runner has to be woken for does it: one system call.
     Runner,
-    /// No push makes a system call; the runner looks every 10 ms. For threads of real-time
-    /// programs; they never wait for room either.
+    /// No push below the limit makes a system call; the runner looks every 10 ms. For threads of
+    /// real-time programs; they never wait for room either.
     Never,
 }
 
