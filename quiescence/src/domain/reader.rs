@@ -68,7 +68,7 @@ impl<K: ThreadTag> Reader<K> {
         self.slot().acquire(handles);
     }
 
-    fn slot(&self) -> &Slot {
+    pub(super) fn slot(&self) -> &Slot {
         // SAFETY: registered by `Domain::reader`, unregistered by `drop`; `self.domain` keeps the
         // memory.
         unsafe { &*self.slot }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr;
 
@@ -27,9 +28,10 @@ use crate::reclaim::local;
 /// with [`std::mem::forget`] keeps the thread pinned forever.
 ///
 /// # Invariant
-/// **\[EP-1\]: while the guard lives, the nesting of its slot counts it.** So everything that is
-/// deferred on whatever thread after it began waits for a grace period that its section is in the
-/// way of.
+/// **\[EP-1\]: while the guard lives, its thread is in a section that began before it:** one of its
+/// own, or one that the guards of its handle share, which ends with the last of them. So everything
+/// that is deferred on whatever thread after the guard began waits for a grace period that the
+/// section is in the way of.
 #[must_use = "the thread is pinned until the guard is dropped"]
 pub struct Guard {
     /// The thread's slot in the domain; null in the guard of [`unprotected`].
@@ -54,8 +56,8 @@ impl Guard {
     /// The guard of a section that has begun.
     ///
     /// # Safety
-    /// The section began with the slot. `local` is a registration of it, one of whose guards is
-    /// counted, which [`Local::release`] is for; or null, in the global domain.
+    /// The thread is in a section of the slot, for this guard. `local` is a registration of it that
+    /// counts the guard; or null, in the global domain.
     #[inline(always)]
     pub(super) unsafe fn new(slot: &Slot, local: *const Local) -> Self {
         Self { slot, local: Cell::new(local) }
@@ -162,7 +164,8 @@ impl Guard {
     /// the exclusive borrow ensures that.
     #[track_caller]
     pub fn repin(&mut self) {
-        if self.slot().is_some_and(Slot::is_outermost) {
+        let is_only = self.local().is_none_or(|local| local.guards.get() == 1);
+        if is_only && self.slot().is_some_and(Slot::is_outermost) {
             self.repin_after(|| {});
         }
     }
@@ -189,10 +192,7 @@ impl Guard {
             fn drop(&mut self) {
                 let slot: *const Slot = match self.0.local() {
                     None => guard::enter_global(Location::caller()),
-                    Some(local) => {
-                        local.pin_kept();
-                        local.enter()
-                    }
+                    Some(local) => local.pin_kept(),
                 };
                 self.0.slot = slot;
             }
@@ -201,10 +201,7 @@ impl Guard {
             return user_code::run(Site::Scope, f);
         }
         let anew = PinsAnew(self);
-        if let Some(slot) = anew.0.slot() {
-            slot.leave();
-        }
-        anew.0.settle();
+        anew.0.unpin();
         user_code::run(Site::Scope, f)
     }
 
@@ -249,21 +246,25 @@ impl Guard {
         unsafe { self.slot.as_ref() }
     }
 
-    /// The section has ended, and something is due before the guard does.
+    /// A guard of these ends, and something is due before it does. It is not given as a whole: it
+    /// would have to be in memory.
     #[cold]
-    fn end_late(&self) {
-        self.settle();
-        let local = self.registration();
+    fn end_late(slot: *const Slot, local: *const Local) {
+        let guard = ManuallyDrop::new(Self { slot, local: Cell::new(local) });
+        guard.unpin();
+        let local = guard.registration();
         if !local.is_null() {
-            // SAFETY: this guard's registration, which kept it, and which it does not use any more.
-            unsafe { Local::release(local, |local| &local.kept) };
+            // SAFETY: the guard's registration, which kept it, and which it does not use any more.
+            unsafe { Local::release(local) };
         }
     }
 
-    /// The section has ended: keeps the registration, if there is one, and does what is due.
-    fn settle(&self) {
-        if let Some(local) = self.local() {
-            local.keep();
+    /// Unpins the thread, as far as this guard is concerned: keeps the registration, if there is
+    /// one, and does what is due.
+    fn unpin(&self) {
+        let is_last = self.local().is_none_or(Local::keep);
+        if let Some(slot) = self.slot().filter(|_| is_last) {
+            slot.leave();
         }
         let marks = self.local.get().addr() & DUE;
         self.local.set(self.registration());
@@ -296,16 +297,13 @@ impl Drop for Guard {
     #[inline(always)]
     fn drop(&mut self) {
         let Some(slot) = self.slot() else { return };
-        slot.leave();
         let local = self.local.get();
-        if local.is_null() {
-            return;
-        }
         if local.addr() & DUE != 0 {
-            return self.end_late();
+            return Self::end_late(slot, local);
         }
-        // SAFETY: this guard's registration, which it does not use any more.
-        unsafe { Local::release(local, |local| &local.guards) };
+        // SAFETY: this guard's registration, if it has one, which it does not use any more; and its
+        // slot.
+        unsafe { Local::unpin(local, slot) };
     }
 }
 
