@@ -257,6 +257,27 @@ fn repin_after_pins_anew_also_after_a_panic() {
     assert!(guard.collector() == Some(&collector));
 }
 
+/// A past error: the place was one in the library.
+#[test]
+fn the_section_of_a_guard_that_pins_anew_began_where_that_was_called() {
+    elsewhere(|| {
+        let domain = Domain::new();
+        let handle = Collector::new_in(domain.clone()).register();
+        let (mut own, mut global) = (handle.pin(), epoch::pin());
+        let began_here = || {
+            let seen = format!("{:?} {:?}", domain.read(), quiescence::read());
+            assert_eq!(seen.matches("epoch.rs").count(), 2, "{seen}");
+        };
+        began_here();
+        own.repin_after(|| ());
+        global.repin_after(|| ());
+        began_here();
+        own.repin();
+        global.repin();
+        began_here();
+    });
+}
+
 #[test]
 fn unprotected_runs_at_once() {
     let drops = Arc::new(AtomicUsize::new(0));

@@ -145,10 +145,10 @@ enum Thread {
 }
 
 impl Local {
-    /// Pins the thread by a guard more. Returns the slot of its section.
+    /// Pins the thread by a guard more. Returns the slot of its section, which begins at `location`
+    /// if there is none yet.
     #[inline]
-    #[track_caller]
-    pub(super) fn pin(&self) -> &Slot {
+    pub(super) fn pin(&self, location: &'static Location<'static>) -> &Slot {
         let guards = self.guards.get();
         if guards != 0 {
             self.guards.set(guards + 1);
@@ -158,17 +158,16 @@ impl Local {
             };
         }
         let slot = match &self.thread {
-            Thread::Default(reader) => reader.read().into_slot(),
-            Thread::Own(reader) => reader.read().into_slot(),
+            Thread::Default(reader) => reader.enter(location),
+            Thread::Own(reader) => reader.enter(location),
         };
         self.guards.set(1);
         slot
     }
 
     /// A guard that was kept pins the thread again.
-    #[track_caller]
-    pub(super) fn pin_kept(&self) -> &Slot {
-        let slot = self.pin();
+    pub(super) fn pin_kept(&self, location: &'static Location<'static>) -> &Slot {
+        let slot = self.pin(location);
         self.kept.set(self.kept.get() - 1);
         slot
     }
@@ -257,7 +256,7 @@ impl LocalHandle {
     #[inline]
     #[track_caller]
     pub fn pin(&self) -> Guard {
-        let slot = self.local().pin();
+        let slot = self.local().pin(Location::caller());
         // SAFETY: the section is of this slot, and the guard is counted. The registration's pointer
         // is the one from the box, which the last that shares it frees.
         unsafe { Guard::new(slot, self.local.as_ptr()) }

@@ -172,7 +172,8 @@ impl Guard {
 
     /// Unpins the thread while `f` runs, as far as this guard is concerned, and pins it again, even
     /// if `f` panics. References loaded under the guard end here: the exclusive borrow ensures
-    /// that.
+    /// that. Aborts the process if the thread cannot be pinned: where `f` leaves sections that are
+    /// nested 2^32 deep.
     ///
     /// ```
     /// let mut guard = quiescence::epoch::pin();
@@ -187,20 +188,16 @@ impl Guard {
     where
         F: FnOnce() -> R,
     {
-        struct PinsAnew<'g>(&'g mut Guard);
+        struct PinsAnew<'g>(&'g mut Guard, &'static Location<'static>);
         impl Drop for PinsAnew<'_> {
             fn drop(&mut self) {
-                let slot: *const Slot = match self.0.local() {
-                    None => guard::enter_global(Location::caller()),
-                    Some(local) => local.pin_kept(),
-                };
-                self.0.slot = slot;
+                self.0.pin_anew(self.1);
             }
         }
         if self.slot.is_null() {
             return user_code::run(Site::Scope, f);
         }
-        let anew = PinsAnew(self);
+        let anew = PinsAnew(self, Location::caller());
         anew.0.unpin();
         user_code::run(Site::Scope, f)
     }
@@ -257,6 +254,17 @@ impl Guard {
             // SAFETY: the guard's registration, which kept it, and which it does not use any more.
             unsafe { Local::release(local) };
         }
+    }
+
+    /// Pins the thread again, as far as this guard is concerned, after [`unpin`](Self::unpin). By
+    /// its ABI it does not unwind: the guard would live on and pin nothing.
+    #[allow(improper_ctypes_definitions)] // no C calls it
+    extern "C" fn pin_anew(&mut self, location: &'static Location<'static>) {
+        let slot: *const Slot = match self.local() {
+            None => guard::enter_global(location),
+            Some(local) => local.pin_kept(location),
+        };
+        self.slot = slot;
     }
 
     /// Unpins the thread, as far as this guard is concerned: keeps the registration, if there is
