@@ -126,7 +126,7 @@ pub struct LocalHandle {
 
 /// A registration, shared by a handle and the guards that it has made: these may outlive it. It is
 /// freed when both counts are 0. A guard that pins is in one of them only: so to pin and to unpin
-/// changes one word, and of a pinned thread no other.
+/// changes one count, and nothing else while another guard of it pins.
 pub(super) struct Local {
     thread: Thread,
     /// After the thread's registration: it keeps the domain.
@@ -182,11 +182,14 @@ impl Local {
 
     /// A guard is gone. The last one of a registration ends the section.
     ///
+    /// The slot is no reference, which as an argument would have to be valid until this returns:
+    /// the registration may be what keeps the domain, whose slot it is.
+    ///
     /// # Safety
     /// `local` is that guard's, which does not use it any more; or null, for one of the default
     /// collector's. `slot` is of its section.
     #[inline(always)]
-    pub(super) unsafe fn unpin(local: *const Self, slot: &Slot) {
+    pub(super) unsafe fn unpin(local: *const Self, slot: *const Slot) {
         // SAFETY: null, or the guard is counted until here.
         let shared = unsafe { local.as_ref() };
         if let Some(shared) = shared {
@@ -197,7 +200,9 @@ impl Local {
                 return;
             }
         }
-        if slot.leave_quietly() {
+        // SAFETY: registered while its section lasts, in a domain that the registration keeps, or
+        // the global one.
+        if unsafe { &*slot }.leave_quietly() {
             // SAFETY: by the contract; it is counted no more.
             return unsafe { Self::unpin_slowly(local, slot) };
         }
@@ -213,8 +218,10 @@ impl Local {
     /// As there, and the guard is in no count.
     #[cold]
     #[inline(never)]
-    unsafe fn unpin_slowly(local: *const Self, slot: &Slot) {
-        // SAFETY: as there; no other code has run since the guard was counted.
+    unsafe fn unpin_slowly(local: *const Self, slot: *const Slot) {
+        // SAFETY: as there; no other code has run since the section ended.
+        let slot = unsafe { &*slot };
+        // SAFETY: null, or not freed: for the same reason.
         let Some(shared) = (unsafe { local.as_ref() }) else { return slot.leave_slow() };
         shared.kept.set(shared.kept.get() + 1); //~ uncounted-unpin
         slot.leave_slow();
@@ -252,7 +259,7 @@ impl LocalHandle {
     /// As [`read`](crate::read).
     ///
     /// # Panics
-    /// If sections of the thread are nested 2^32 deep.
+    /// If sections are nested 2^32 deep.
     #[inline]
     #[track_caller]
     pub fn pin(&self) -> Guard {
@@ -306,7 +313,7 @@ pub fn default_collector() -> &'static Collector {
 /// guard may wait, if the thread has deferred something over the domain's limit.
 ///
 /// # Panics
-/// If the thread is pinned 2^32 times at once.
+/// If sections are nested 2^32 deep.
 #[inline]
 #[track_caller]
 pub fn pin() -> Guard {

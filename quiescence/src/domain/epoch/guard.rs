@@ -304,7 +304,10 @@ unsafe fn retire<K: Named, C: Callback>(tag: &K, slot: &Slot, callback: C, amoun
 impl Drop for Guard {
     #[inline(always)]
     fn drop(&mut self) {
-        let Some(slot) = self.slot() else { return };
+        let slot = self.slot;
+        if slot.is_null() {
+            return;
+        }
         let local = self.local.get();
         if local.addr() & DUE != 0 {
             return Self::end_late(slot, local);
