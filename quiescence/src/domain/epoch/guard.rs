@@ -37,7 +37,7 @@ pub struct Guard {
     /// The thread's slot in the domain; null in the guard of [`unprotected`].
     slot: *const Slot,
     /// The registration that made it, null for the default collector's; and in the low bits what is
-    /// due ([`DUE`]). So a guard of the default collector, where nothing is due, is one comparison.
+    /// due ([`DUE`]).
     local: Cell<*const Local>,
 }
 
@@ -146,9 +146,10 @@ impl Guard {
     }
 
     /// Makes the functions that the thread has deferred run soon. If no other thread is registered
-    /// with the collector, everything deferred in it runs when the outermost guard is dropped.
-    /// Otherwise the grace period begins now if 64 objects and functions of the thread wait for
-    /// one, and in any case within the tick ([`Tuning::lazy`](crate::tuning::Tuning::lazy)).
+    /// with the collector, everything deferred in it runs when this guard is dropped, provided that
+    /// this unpins the thread. Otherwise the grace period begins now if 64 objects and functions of
+    /// the thread wait for one, and in any case within the tick
+    /// ([`Tuning::lazy`](crate::tuning::Tuning::lazy)).
     ///
     /// # Cost
     /// Takes a few locks for a moment.
