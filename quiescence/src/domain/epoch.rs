@@ -57,9 +57,9 @@
 //!
 //! # Differences from `crossbeam-epoch`
 //! - Pinning takes no fence instruction if the kernel has `membarrier(2)`.
-//! - A thread is registered with a collector once, and has one word in it: the guards of all of its
-//!   handles nest. [`Guard::repin`] has an effect if its guard is the thread's only one in the
-//!   domain.
+//! - A thread is registered with a collector once, and has one word in it: the guards of a handle
+//!   share a section, and the sections of all handles nest. [`Guard::repin`] has an effect if its
+//!   guard is the thread's only one in the domain.
 //! - No epoch counter has to be advanced by two [flushes](Guard::flush). If the thread is the only
 //!   one registered, one flush runs everything deferred when its guard is dropped. If other threads
 //!   are registered, it starts a grace period, provided that is worth its cost.

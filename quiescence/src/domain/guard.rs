@@ -196,12 +196,6 @@ impl<'d, K: DomainTag> Guard<'d, K> {
         Guard { slot, tag: PhantomData, _thread: StaysOnItsThreadUnlikeSrcu(PhantomData) }
     }
 
-    /// The slot. The caller ends one level of its section in place of the guard.
-    #[inline(always)]
-    pub(super) fn into_slot(self) -> &'d Slot {
-        std::mem::ManuallyDrop::new(self).slot
-    }
-
     /// Begins a section of the calling thread in any domain but the global one, of which
     /// [`read_at`] begins them. Uses the thread's table unless it read here last.
     #[inline]

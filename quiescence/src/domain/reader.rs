@@ -53,9 +53,15 @@ impl<K: ThreadTag> Reader<K> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> Guard<'_, K> {
+        Guard::on(self.enter(Location::caller()))
+    }
+
+    /// Begins a section, which ends when the slot is left.
+    #[inline]
+    pub(super) fn enter(&self, location: &'static Location<'static>) -> &Slot {
         // SAFETY: NOT_READY, or a slot of the domain that `self.domain` keeps alive.
         let fast = unsafe { &*self.fast };
-        Guard::on(enter(fast, self.domain.tag().core(), Location::caller(), || self.slot()))
+        enter(fast, self.domain.tag().core(), location, || self.slot())
     }
 
     /// Counts `handles` more handles of this thread, as if they had been made and leaked. For tests
@@ -68,7 +74,7 @@ impl<K: ThreadTag> Reader<K> {
         self.slot().acquire(handles);
     }
 
-    fn slot(&self) -> &Slot {
+    pub(super) fn slot(&self) -> &Slot {
         // SAFETY: registered by `Domain::reader`, unregistered by `drop`; `self.domain` keeps the
         // memory.
         unsafe { &*self.slot }

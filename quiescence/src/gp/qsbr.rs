@@ -144,7 +144,9 @@ impl Slot {
 
     /// A QSBR reader holds no reference from now on, until it comes online again. Owner only.
     pub(crate) fn offline(&self) {
-        self.leave_to(QUIESCENT);
+        if self.leave_to(QUIESCENT) {
+            self.leave_slow();
+        }
     }
 }
 

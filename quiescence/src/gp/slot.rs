@@ -299,13 +299,24 @@ impl Slot {
     /// Ends a section. Owner only.
     #[inline(always)]
     pub(crate) fn leave(&self) {
-        let word = self.own_word();
-        self.leave_to(word - COUNT); //~ nested-unlock-ends
+        if self.leave_quietly() {
+            self.leave_slow();
+        }
     }
 
-    /// Ends a section, or one level of it: `left` is the new word.
+    /// The same, but for what is done last, where user code may run: returns whether that is due,
+    /// by [`leave_slow`](Self::leave_slow).
     #[inline(always)]
-    pub(super) fn leave_to(&self, left: u64) {
+    #[must_use]
+    pub(crate) fn leave_quietly(&self) -> bool {
+        let word = self.own_word();
+        self.leave_to(word - COUNT) //~ nested-unlock-ends
+    }
+
+    /// Ends a section, or one level of it: `left` is the new word. As
+    /// [`leave_quietly`](Self::leave_quietly).
+    #[inline(always)]
+    pub(super) fn leave_to(&self, left: u64) -> bool {
         fence::light(&self.fence);
         //~ point leave-before-store
         // Release: pairs with the Acquire in `is_holdout` [GP-2]; the section's loads happen before
@@ -314,20 +325,18 @@ impl Slot {
         if word::nesting(left) != 0 {
             // Still in the outermost section, whose end acts on the marks. A scan that waits for
             // this reader waits until then, so no sleeper misses a report, or needs the fence.
-            return;
+            return false;
         }
         fence::light(&self.fence);
         //~ point left
         // Relaxed: the light fence above, with the sleeper's heavy fence, makes sure that either
         // this load sees the mark or the sleeper's second check sees the word [GP-6].
-        if self.attention.load(Relaxed) != 0 {
-            self.leave_slow();
-        }
+        self.attention.load(Relaxed) != 0
     }
 
-    /// Acts on the marks in `attention`.
+    /// Acts on the marks in `attention`, once the section has ended.
     #[cold]
-    fn leave_slow(&self) {
+    pub(crate) fn leave_slow(&self) {
         if self.attention.load(Relaxed) & PORTABLE != 0 {
             fence::full(); // in place of the light fence, in this process or this domain [GP-6]
         }

@@ -70,10 +70,9 @@ pub(crate) enum Rank {
     Versions,
     /// The turns of the threads that wait for a `LocalGlobalLock`.
     LocalGlobal,
-    /// Held by the thread that sums an `ExactCounter`, or moves the room of a `Limit`.
+    /// Held by the thread that folds the words of the CPUs of one of the tools, or has them used
+    /// again.
     Turn,
-    /// Held by the thread that folds or unfolds a counter of each CPU.
-    Folding,
     /// Held by the thread that makes a chunk of an `IdMap`.
     IdChunks,
     /// The marks of some entries of an `IdMap`.

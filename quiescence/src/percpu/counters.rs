@@ -37,8 +37,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 use crate::os::memory;
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
 
-/// Additions to the shared words between two attempts to get words for every CPU.
-const GROWS_EVERY: u64 = 64;
+/// Uses without words for every CPU between two attempts to get them.
+const GROWS_EVERY: u32 = 64;
 
 /// The header of a chunk, in front of the first region.
 #[repr(C, align(64))]
@@ -213,11 +213,14 @@ pub(crate) struct PerCpuCounters<const W: usize> {
     /// The words of CPU 0, or null.
     pub(crate) first: AtomicPtr<u64>,
     shared: [AtomicU64; W],
+    /// How often somebody came here while `first` was null.
+    uses: AtomicU32,
 }
 
 impl<const W: usize> PerCpuCounters<W> {
     pub(crate) const fn new() -> Self {
-        Self { first: AtomicPtr::new(ptr::null_mut()), shared: [const { AtomicU64::new(0) }; W] }
+        let shared = [const { AtomicU64::new(0) }; W];
+        Self { first: AtomicPtr::new(ptr::null_mut()), shared, uses: AtomicU32::new(0) }
     }
 
     /// Adds one to the counter `word`, if it can be done in a sequence; else
@@ -253,14 +256,24 @@ impl<const W: usize> PerCpuCounters<W> {
             return;
         }
         // Release: pairs with the Acquire in `shared` [SR-1].
-        let before = self.shared[word].fetch_add(amount, Release);
-        if first.is_null() && (before.wrapping_add(amount) / GROWS_EVERY) != before / GROWS_EVERY {
-            self.grow();
+        self.shared[word].fetch_add(amount, Release);
+        if first.is_null() {
+            self.note_use();
         }
     }
 
+    /// A use without words for every CPU. Returns whether it has tried to get them.
+    pub(crate) fn note_use(&self) -> bool {
+        // Relaxed: it is a count.
+        let is_time = self.uses.fetch_add(1, Relaxed) % GROWS_EVERY == GROWS_EVERY - 1;
+        if is_time {
+            self.grow();
+        }
+        is_time
+    }
+
     /// Gets words for every CPU, if there is memory for them.
-    pub(crate) fn grow(&self) {
+    fn grow(&self) {
         percpu::path(); // the thread that has words is about to use them
         if !self.first().is_null() {
             return;
@@ -334,7 +347,7 @@ mod tests {
 
     #[test]
     fn sums_are_exact_while_counters_grow() {
-        const EACH: u64 = if cfg!(miri) { GROWS_EVERY } else { 10_000 };
+        const EACH: u64 = if cfg!(miri) { GROWS_EVERY as u64 } else { 10_000 };
         let cells = PerCpuCounters::<4>::new();
         std::thread::scope(|scope| {
             for thread in 0..4 {

@@ -203,7 +203,25 @@ impl Drop for SleepableDomain {
             // SAFETY: our reference. The state gives the counts back.
             Some(state) => drop(unsafe { Arc::from_raw(state.as_ptr()) }),
             // SAFETY: sections borrow the domain, so there are none, and there is no state.
-            None => unsafe { SrcuCounts::give_back(srcu_counts) },
+            None => drop(unsafe { OwnSrcuCounts::new(srcu_counts) }),
         }
+    }
+}
+
+#[cfg(all(test, debug_assertions, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::os::sync::{self, Mutex, Rank};
+
+    /// A past error: the thread whose counts came too late locked the list of guards, where it may
+    /// be a signal handler that has interrupted who holds the lock.
+    #[test]
+    fn counts_that_come_too_late_are_given_back_without_a_lock() {
+        let domain = SleepableDomain::new();
+        let first = domain.srcu_counts().address();
+        let last = Mutex::new(Rank::ForkMutexes, ());
+        let held = sync::lock(&last); // no other may be waited for
+        assert_eq!(domain.make_srcu_counts().address(), first);
+        drop(held);
     }
 }

@@ -70,12 +70,12 @@ impl SrcuCounts {
         Some(srcu_counts)
     }
 
-    /// Gives the line and the words of the CPUs back.
+    /// Gives the line and the words of the CPUs back. Takes no lock, since a signal handler does it
+    /// whose section was not the first.
     ///
     /// # Safety
-    /// From [`take`](Self::take), and no thread uses them any more.
+    /// From [`take`](Self::take), and no thread uses them any more. No guard of them is listed.
     pub(crate) unsafe fn give_back(srcu_counts: NonNull<Self>) {
-        track::forget_all(srcu_counts.as_ptr().addr());
         // SAFETY: by the contract.
         unsafe { srcu_counts.drop_in_place() };
         // SAFETY: by the contract.
@@ -262,6 +262,7 @@ impl OwnSrcuCounts {
 
 impl Drop for OwnSrcuCounts {
     fn drop(&mut self) {
+        track::forget_all(self.get().address());
         // SAFETY: its own; the domain ends, so there are no guards.
         unsafe { SrcuCounts::give_back(self.0) };
     }

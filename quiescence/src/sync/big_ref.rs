@@ -159,7 +159,7 @@ impl<T> BigRef<T> {
             return false;
         }
         let count = &self.shared().count;
-        count.stop();
+        count.stop(&count.turn());
         // The first reference is among what comes out, so that is not 0 yet [BR-1].
         count.gather(BIAS.wrapping_neg()); //~ early-release
         put_counted(self.shared);

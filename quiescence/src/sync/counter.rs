@@ -1,14 +1,9 @@
 //! A counter with cheap additions and fuzzy sums.
 
 use std::fmt;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::os::percpu;
 use crate::percpu::counters::PerCpuCounters;
-
-/// Additions to the shared word between two attempts to get a word for every CPU.
-const GROWS_EVERY: u32 = 64;
 
 /// A statistical counter. An addition costs less than an uncontended atomic addition, even when
 /// many threads add.
@@ -35,14 +30,12 @@ const GROWS_EVERY: u32 = 64;
 /// makes the choice: see [`per_cpu_path`](crate::tuning::per_cpu_path).
 pub struct Counter {
     counters: PerCpuCounters<1>,
-    /// Additions to the shared word. (The word itself need not get anywhere: it goes up and down.)
-    uses: AtomicU32,
 }
 
 impl Counter {
     /// Creates a counter at zero.
     pub const fn new() -> Self {
-        Self { counters: PerCpuCounters::new(), uses: AtomicU32::new(0) }
+        Self { counters: PerCpuCounters::new() }
     }
 
     /// Adds `amount`, which may be negative.
@@ -50,19 +43,7 @@ impl Counter {
     pub fn add(&self, amount: i64) {
         // SAFETY: null, or the word of CPU 0, and every other one has one, as long as `self`.
         if !unsafe { percpu::add_at::<0>(&self.counters.first, amount.cast_unsigned()) } {
-            self.add_slow(amount);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn add_slow(&self, amount: i64) {
-        self.counters.add_slow(0, amount.cast_unsigned());
-        // Relaxed: it is a count.
-        if self.counters.first().is_null()
-            && self.uses.fetch_add(1, Relaxed) % GROWS_EVERY == GROWS_EVERY - 1
-        {
-            self.counters.grow();
+            self.counters.add_slow(0, amount.cast_unsigned());
         }
     }
 

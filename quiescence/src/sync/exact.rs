@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::folding::Folding;
-use crate::os::sync::{self, Mutex, Rank, const_unless_loom};
+use crate::os::sync::const_unless_loom;
 
 /// A counter whose sum is the value it had at one moment.
 ///
@@ -34,15 +34,13 @@ use crate::os::sync::{self, Mutex, Rank, const_unless_loom};
 /// per-CPU words makes the choice: see [`per_cpu_path`](crate::tuning::per_cpu_path).
 pub struct ExactCounter {
     count: Folding<1>,
-    /// Held by the thread that sums.
-    turn: Mutex<()>,
 }
 
 impl ExactCounter {
     const_unless_loom! {
         /// Creates a counter at zero.
         pub fn new() -> Self {
-            Self { count: Folding::new(0, false), turn: Mutex::new(Rank::Turn, ()) }
+            Self { count: Folding::new(0, false) }
         }
     }
 
@@ -58,11 +56,11 @@ impl ExactCounter {
 
     /// Returns the value at one moment of the call.
     pub fn sum(&self) -> i64 {
-        let _turn = sync::lock(&self.turn);
-        self.count.stop();
+        let turn = self.count.turn();
+        self.count.stop(&turn);
         // All is in the one word now: the moment is that of the last addition to it.
         let sum = self.count.gather(0);
-        self.count.go_on();
+        self.count.go_on(&turn);
         sum.cast_signed()
     }
 }

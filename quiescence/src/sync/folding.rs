@@ -35,15 +35,12 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
-use crate::os::sync::{self, Mutex, Rank, const_unless_loom};
+use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::percpu::counters::PerCpuCounters;
 
 /// What a word is that must not be added to, where words are written by atomic instructions. No
 /// count gets there.
 const GONE: u64 = 1 << 63;
-
-/// Uses of the one word between two attempts to get words for every CPU.
-const GROWS_EVERY: u32 = 64;
 
 /// `W` words of each CPU, and the one that all can be folded into. Amounts wrap: one that is taken
 /// away is added as its complement.
@@ -53,13 +50,14 @@ pub(super) struct Folding<const W: usize> {
     /// The one word. What is done to it counts at all times.
     pub(super) central: AtomicU64,
     words: PerCpuCounters<W>,
-    /// How often somebody came here while there was `central` only.
-    uses: AtomicU32,
     /// Not 0 while words that there are must not be in their place.
     stopped: AtomicU32,
-    /// Held by the thread that changes the two.
-    changes: Mutex<()>,
+    /// Held by the thread that changes the two; by one that folds for itself, until it is through.
+    turn: Mutex<()>,
 }
+
+/// It is the turn of the thread that has this to fold, or to have the words used again.
+pub(super) type Turn<'a> = MutexGuard<'a, ()>;
 
 impl<const W: usize> Folding<W> {
     const_unless_loom! {
@@ -68,9 +66,8 @@ impl<const W: usize> Folding<W> {
                 place: AtomicPtr::new(ptr::null_mut()),
                 central: AtomicU64::new(central),
                 words: PerCpuCounters::new(),
-                uses: AtomicU32::new(0),
                 stopped: AtomicU32::new(stopped as u32),
-                changes: Mutex::new(Rank::Folding, ()),
+                turn: Mutex::new(Rank::Turn, ()),
             }
         }
     }
@@ -142,15 +139,12 @@ impl<const W: usize> Folding<W> {
     }
 
     fn note_use(&self) {
-        // Relaxed: it is a count.
-        if self.uses.fetch_add(1, Relaxed) % GROWS_EVERY == GROWS_EVERY - 1 {
-            self.words.grow();
-            // Not waited for: this may be a signal handler.
-            if let Some(_changes) = sync::try_lock(&self.changes)
-                && !self.is_stopped()
-            {
-                self.publish();
-            }
+        // Its turn is not waited for: this may be a signal handler.
+        if self.words.note_use()
+            && let Some(turn) = self.try_turn()
+            && !self.is_stopped()
+        {
+            self.publish(&turn);
         }
     }
 
@@ -167,15 +161,24 @@ impl<const W: usize> Folding<W> {
         !self.words.first().is_null()
     }
 
-    /// Whether it is stopped: what somebody says who holds the owner's lock, or a guess.
+    /// Whether it is stopped, for a thread whose turn it is; or a guess.
     pub(super) fn is_stopped(&self) -> bool {
         // Acquire: pairs with the Release in `go_on`, for those who rely on its being 0.
         self.stopped.load(Acquire) != 0
     }
 
+    /// Waits for the threads that fold.
+    pub(super) fn turn(&self) -> Turn<'_> {
+        sync::lock(&self.turn)
+    }
+
+    /// The same, if no thread does.
+    pub(super) fn try_turn(&self) -> Option<Turn<'_>> {
+        sync::try_lock(&self.turn)
+    }
+
     /// Has additions say no from soon on. Returns `false` if they did so already.
-    pub(super) fn stop(&self) -> bool {
-        let _changes = sync::lock(&self.changes);
+    pub(super) fn stop(&self, _turn: &Turn<'_>) -> bool {
         // Relaxed: `gather` has the fence.
         self.place.store(ptr::null_mut(), Relaxed); //~ no-stall-flag
         self.stopped.swap(1, Relaxed) == 0
@@ -185,8 +188,8 @@ impl<const W: usize> Folding<W> {
     /// what is in them to the one word, and `more`. Returns what that has become.
     pub(super) fn gather(&self, more: u64) -> u64 {
         let mut sum = more;
-        // Words that were ever in their place were put there before `stop` had the lock; those that
-        // come do not get there. So where there are none no thread has added to any.
+        // Words that were ever in their place were put there before `stop`; those that come do not
+        // get there. So where there are none no thread has added to any.
         if self.has_words() {
             let restartable = percpu::path() == PerCpuPath::Restartable;
             //~ no-stall-barrier:
@@ -212,8 +215,7 @@ impl<const W: usize> Folding<W> {
     }
 
     /// Lets the words be used again.
-    pub(super) fn go_on(&self) {
-        let _changes = sync::lock(&self.changes);
+    pub(super) fn go_on(&self, turn: &Turn<'_>) {
         // Release: for those who still know the words' place [FD-2]. (With sequences they are zero
         // already, and no thread does.)
         if self.has_words() && percpu::path() == PerCpuPath::Portable {
@@ -221,7 +223,7 @@ impl<const W: usize> Folding<W> {
         }
         // Release: pairs with the Acquire in `is_stopped`.
         self.stopped.store(0, Release);
-        self.publish();
+        self.publish(turn);
     }
 
     /// Hands over the words of all CPUs.
@@ -232,8 +234,8 @@ impl<const W: usize> Folding<W> {
         }
     }
 
-    /// Puts the words in their place, by the thread that holds `changes`.
-    fn publish(&self) {
+    /// Puts the words in their place.
+    fn publish(&self, _turn: &Turn<'_>) {
         // Release: pairs with each addition's load of the place [FD-2], which is an Acquire on x86,
         // and elsewhere has the words' addresses depend on it. So it finds the words zero, and all
         // else that was done meanwhile.

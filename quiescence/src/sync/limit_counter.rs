@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::folding::Folding;
 use crate::os::percpu;
-use crate::os::sync::{self, Mutex, Rank, const_unless_loom};
+use crate::os::sync::const_unless_loom;
 
 /// A stock is filled with at least so much, if there is.
 const STOCK_MIN: u64 = 16;
@@ -46,19 +46,17 @@ const ROOM_MIN: u64 = 64;
 /// does. Source: McKenney's exact limit counters; sharing one word near the limit is from Kent
 /// Overstreet's percpu-refcount.
 pub struct LimitCounter {
-    /// `limit - value`. Starts folded: in the pool.
+    /// `limit - value`. Starts folded: in the pool. The thread that moves room between the pool and
+    /// a stock takes a turn for that, too: so the one whose turn it is finds all room in its place.
     room: Folding<1>,
     limit: u64,
-    /// Held by the thread that folds, unfolds, or moves room between the pool and a stock: so that
-    /// the thread that holds it finds all room in its place.
-    turn: Mutex<()>,
 }
 
 impl LimitCounter {
     const_unless_loom! {
         /// Creates a counter at zero.
         pub fn new(limit: u64) -> Self {
-            Self { room: Folding::new(limit, true), limit, turn: Mutex::new(Rank::Turn, ()) }
+            Self { room: Folding::new(limit, true), limit }
         }
     }
 
@@ -86,12 +84,12 @@ impl LimitCounter {
 
     /// Returns the value at one moment of the call.
     pub fn value(&self) -> u64 {
-        let _turn = sync::lock(&self.turn);
-        let fold = self.room.stop();
+        let turn = self.room.turn();
+        let fold = self.room.stop(&turn);
         // While it is folded for longer, all room is in the pool already.
         let room = if fold { self.room.gather(0) } else { self.room.central.load(Relaxed) };
         if fold {
-            self.room.go_on();
+            self.room.go_on(&turn);
         }
         self.limit.saturating_sub(room)
     }
@@ -103,12 +101,12 @@ impl LimitCounter {
             self.unfold_if_roomy();
             return true;
         }
-        let turn = sync::lock(&self.turn);
+        let turn = self.room.turn();
         if !self.room.is_stopped() {
             if self.take_with_stock(amount) {
                 return true;
             }
-            self.room.stop();
+            self.room.stop(&turn);
             self.room.gather(0);
         }
         // No thread unfolds but who has the turn: the pool is the room.
@@ -154,11 +152,11 @@ impl LimitCounter {
         let enough = (self.limit / 8).max(ROOM_MIN * percpu::slots() as u64);
         let is_roomy = || self.room.has_words() && self.room.central.load(Relaxed) >= enough;
         if is_roomy()
-            && let Some(_turn) = sync::try_lock(&self.turn)
+            && let Some(turn) = self.room.try_turn()
             && self.room.is_stopped()
             && is_roomy()
         {
-            self.room.go_on();
+            self.room.go_on(&turn);
         }
     }
 }

@@ -237,7 +237,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         // Relaxed: a word's own order is enough for a thread that comes to it, and `gather` is for
         // the others.
         self.readers.central.fetch_or(STOPPED, Relaxed);
-        self.readers.stop()
+        self.readers.stop(&self.readers.turn())
     }
 
     /// Sleeps until there is no reader.
@@ -275,7 +275,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
             // Release: pairs with the Acquire in `begin_at_once`, and with those who find the words
             // again [LG-1].
             self.readers.central.fetch_and(!STOPPED, Release);
-            self.readers.go_on();
+            self.readers.go_on(&self.readers.turn());
         }
         drop(turns);
         if readers != 0 {

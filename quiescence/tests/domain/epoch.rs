@@ -3,7 +3,7 @@
 use crate::common::*;
 use std::mem::MaybeUninit;
 
-use quiescence::epoch::{self, Atomic, Collector, Guard, Owned, Pointable, Shared};
+use quiescence::epoch::{self, Atomic, Collector, Guard, LocalHandle, Owned, Pointable, Shared};
 
 fn defer_counted(guard: &Guard, drops: &Arc<AtomicUsize>) {
     let object = Owned::new(Dropped(Arc::clone(drops))).into_shared(guard);
@@ -33,6 +33,50 @@ fn guards_nest_and_outlive_their_handle_and_collector() {
     assert_eq!(drops.load(SeqCst), 0);
     drop(inner);
     assert_eq!(drops.load(SeqCst), 1, "the last of all is gone");
+}
+
+/// They share the section that the first of them began, in whatever order they go.
+#[test]
+fn guards_of_a_handle_pin_until_the_last_one_goes() {
+    let domain = Domain::new();
+    let handle = Collector::new_in(domain.clone()).register();
+    let mut guards: Vec<_> = (0..3).map(|_| handle.pin()).collect();
+    let cookie = domain.start_poll();
+    let is_over = || (0..10).any(|_| domain.poll(cookie));
+    drop(guards.remove(0));
+    assert!(!is_over());
+    guards[0].repin_after(|| assert!(handle.is_pinned() && !is_over()));
+    guards[0].repin();
+    assert!(!is_over());
+    guards[1].flush(); // which is due at its end
+    drop(guards.remove(1));
+    assert!(handle.is_pinned() && !is_over());
+    drop(guards);
+    domain.wait(cookie);
+    assert!(!handle.is_pinned());
+}
+
+/// What is run when the last guard goes may drop the handle.
+#[test]
+fn a_handle_that_goes_at_the_end_of_its_last_guard_is_registered_until_then() {
+    thread_local! {
+        static HANDLE: RefCell<Option<LocalHandle>> = const { RefCell::new(None) };
+    }
+    let domain = domain_with_limit(1, 1 << 20);
+    tune(&domain, |tuning| tuning.lazy = Duration::MAX);
+    let handle = Collector::new_in(domain.clone()).register();
+    let guard = handle.pin();
+    HANDLE.set(Some(handle));
+    let (inside, readers) = (domain.clone(), Arc::new(AtomicU64::new(0)));
+    let seen = Arc::clone(&readers);
+    guard.defer(move || {
+        drop(HANDLE.take());
+        seen.store(inside.statistics().readers, SeqCst);
+    });
+    guard.defer(|| {}); // over the limit
+    drop(guard);
+    drop(HANDLE.take()); // where the worker was faster
+    assert_eq!((readers.load(SeqCst), domain.statistics().readers), (1, 0));
 }
 
 #[test]
@@ -211,6 +255,27 @@ fn repin_after_pins_anew_also_after_a_panic() {
     let mut guard = handle.pin();
     guard.repin_after(|| drop(handle));
     assert!(guard.collector() == Some(&collector));
+}
+
+/// A past error: the place was one in the library.
+#[test]
+fn the_section_of_a_guard_that_pins_anew_began_where_that_was_called() {
+    elsewhere(|| {
+        let domain = Domain::new();
+        let handle = Collector::new_in(domain.clone()).register();
+        let (mut own, mut global) = (handle.pin(), epoch::pin());
+        let began_here = || {
+            let seen = format!("{:?} {:?}", domain.read(), quiescence::read());
+            assert_eq!(seen.matches("epoch.rs").count(), 2, "{seen}");
+        };
+        began_here();
+        own.repin_after(|| ());
+        global.repin_after(|| ());
+        began_here();
+        own.repin();
+        global.repin();
+        began_here();
+    });
 }
 
 #[test]

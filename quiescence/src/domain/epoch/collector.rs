@@ -126,15 +126,16 @@ pub struct LocalHandle {
 
 /// A registration, shared by a handle and the guards that it has made: these may outlive it. It is
 /// freed when both counts are 0. A guard that pins is in one of them only: so to pin and to unpin
-/// changes one word.
+/// changes one count, and nothing else while another guard of it pins.
 pub(super) struct Local {
     thread: Thread,
     /// After the thread's registration: it keeps the domain.
     pub(super) collector: Collector,
-    /// Guards that pin the thread.
+    /// Guards that pin the thread. The first of them begins a section, and the last one ends it
+    /// [EP-1].
     pub(super) guards: Cell<u64>,
     /// The handle, and guards that live and do not pin the thread.
-    pub(super) kept: Cell<u64>,
+    kept: Cell<u64>,
 }
 
 /// The thread in the domain.
@@ -144,43 +145,98 @@ enum Thread {
 }
 
 impl Local {
-    /// Begins a section.
+    /// Pins the thread by a guard more. Returns the slot of its section, which begins at `location`
+    /// if there is none yet.
     #[inline]
-    #[track_caller]
-    pub(super) fn enter(&self) -> &Slot {
-        match &self.thread {
-            Thread::Default(reader) => reader.read().into_slot(),
-            Thread::Own(reader) => reader.read().into_slot(),
+    pub(super) fn pin(&self, location: &'static Location<'static>) -> &Slot {
+        let guards = self.guards.get();
+        if guards != 0 {
+            self.guards.set(guards + 1);
+            return match &self.thread {
+                Thread::Default(reader) => reader.slot(),
+                Thread::Own(reader) => reader.slot(),
+            };
         }
-    }
-
-    /// A guard of it pins the thread.
-    #[inline]
-    pub(super) fn count_guard(&self) {
-        self.guards.set(self.guards.get() + 1);
-    }
-
-    /// A guard pins the thread no more, and lives on.
-    pub(super) fn keep(&self) {
-        self.kept.set(self.kept.get() + 1);
-        self.guards.set(self.guards.get() - 1);
+        let slot = match &self.thread {
+            Thread::Default(reader) => reader.enter(location),
+            Thread::Own(reader) => reader.enter(location),
+        };
+        self.guards.set(1);
+        slot
     }
 
     /// A guard that was kept pins the thread again.
-    pub(super) fn pin_kept(&self) {
-        self.count_guard();
+    pub(super) fn pin_kept(&self, location: &'static Location<'static>) -> &Slot {
+        let slot = self.pin(location);
         self.kept.set(self.kept.get() - 1);
+        slot
     }
 
-    /// One of those that share it is gone, and was counted in `count`.
+    /// A guard pins the thread no more, and lives on. Returns whether it was the last, so that the
+    /// section is to be ended.
+    pub(super) fn keep(&self) -> bool {
+        self.kept.set(self.kept.get() + 1);
+        self.guards.set(self.guards.get() - 1);
+        self.guards.get() == 0 //~ unpins-early
+    }
+
+    /// A guard is gone. The last one of a registration ends the section.
+    ///
+    /// The slot is no reference, which as an argument would have to be valid until this returns:
+    /// the registration may be what keeps the domain, whose slot it is.
+    ///
+    /// # Safety
+    /// `local` is that guard's, which does not use it any more; or null, for one of the default
+    /// collector's. `slot` is of its section.
+    #[inline(always)]
+    pub(super) unsafe fn unpin(local: *const Self, slot: *const Slot) {
+        // SAFETY: null, or the guard is counted until here.
+        let shared = unsafe { local.as_ref() };
+        if let Some(shared) = shared {
+            let others = shared.guards.get() - 1;
+            shared.guards.set(others);
+            //~ unpins-early:
+            if others != 0 {
+                return;
+            }
+        }
+        // SAFETY: registered while its section lasts, in a domain that the registration keeps, or
+        // the global one.
+        if unsafe { &*slot }.leave_quietly() {
+            // SAFETY: by the contract; it is counted no more.
+            return unsafe { Self::unpin_slowly(local, slot) };
+        }
+        if shared.is_some_and(|shared| shared.kept.get() == 0) {
+            // SAFETY: this was the last that shared it.
+            unsafe { Self::free(local) };
+        }
+    }
+
+    /// The rest of [`unpin`](Self::unpin) where user code may run, which may drop the handle.
+    ///
+    /// # Safety
+    /// As there, and the guard is in no count.
+    #[cold]
+    #[inline(never)]
+    unsafe fn unpin_slowly(local: *const Self, slot: *const Slot) {
+        // SAFETY: as there; no other code has run since the section ended.
+        let slot = unsafe { &*slot };
+        // SAFETY: null, or not freed: for the same reason.
+        let Some(shared) = (unsafe { local.as_ref() }) else { return slot.leave_slow() };
+        shared.kept.set(shared.kept.get() + 1); //~ uncounted-unpin
+        slot.leave_slow();
+        // SAFETY: counted above, and not used any more.
+        unsafe { Self::release(local) }; //~ uncounted-unpin
+    }
+
+    /// The handle is gone, or a guard that was kept.
     ///
     /// # Safety
     /// `local` is from it, and it does not use it any more.
-    #[inline(always)]
-    pub(super) unsafe fn release(local: *const Self, count: fn(&Self) -> &Cell<u64>) {
+    pub(super) unsafe fn release(local: *const Self) {
         // SAFETY: counted until here.
         let shared = unsafe { &*local };
-        count(shared).set(count(shared).get() - 1);
+        shared.kept.set(shared.kept.get() - 1);
         if shared.guards.get() | shared.kept.get() == 0 {
             // SAFETY: this was the last that shared it.
             unsafe { Self::free(local) };
@@ -203,15 +259,13 @@ impl LocalHandle {
     /// As [`read`](crate::read).
     ///
     /// # Panics
-    /// If the thread is pinned 2^32 times at once.
+    /// If sections are nested 2^32 deep.
     #[inline]
     #[track_caller]
     pub fn pin(&self) -> Guard {
-        let local = self.local();
-        let slot = local.enter();
-        local.count_guard();
-        // SAFETY: the section began with this slot, and the registration is counted. Its pointer is
-        // the one from the box, which the last that shares it frees.
+        let slot = self.local().pin(Location::caller());
+        // SAFETY: the section is of this slot, and the guard is counted. The registration's pointer
+        // is the one from the box, which the last that shares it frees.
         unsafe { Guard::new(slot, self.local.as_ptr()) }
     }
 
@@ -237,7 +291,7 @@ impl LocalHandle {
 impl Drop for LocalHandle {
     fn drop(&mut self) {
         // SAFETY: this is the handle.
-        unsafe { Local::release(self.local.as_ptr(), |local| &local.kept) };
+        unsafe { Local::release(self.local.as_ptr()) };
     }
 }
 
@@ -259,7 +313,7 @@ pub fn default_collector() -> &'static Collector {
 /// guard may wait, if the thread has deferred something over the domain's limit.
 ///
 /// # Panics
-/// If the thread is pinned 2^32 times at once.
+/// If sections are nested 2^32 deep.
 #[inline]
 #[track_caller]
 pub fn pin() -> Guard {

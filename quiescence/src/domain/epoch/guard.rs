@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr;
 
@@ -27,15 +28,16 @@ use crate::reclaim::local;
 /// with [`std::mem::forget`] keeps the thread pinned forever.
 ///
 /// # Invariant
-/// **\[EP-1\]: while the guard lives, the nesting of its slot counts it.** So everything that is
-/// deferred on whatever thread after it began waits for a grace period that its section is in the
-/// way of.
+/// **\[EP-1\]: while the guard lives, its thread is in a section that began before it:** one of its
+/// own, or one that the guards of its handle share, which ends with the last of them. So everything
+/// that is deferred on whatever thread after the guard began waits for a grace period that the
+/// section is in the way of.
 #[must_use = "the thread is pinned until the guard is dropped"]
 pub struct Guard {
     /// The thread's slot in the domain; null in the guard of [`unprotected`].
     slot: *const Slot,
     /// The registration that made it, null for the default collector's; and in the low bits what is
-    /// due ([`DUE`]). So a guard of the default collector, where nothing is due, is one comparison.
+    /// due ([`DUE`]).
     local: Cell<*const Local>,
 }
 
@@ -54,8 +56,8 @@ impl Guard {
     /// The guard of a section that has begun.
     ///
     /// # Safety
-    /// The section began with the slot. `local` is a registration of it, one of whose guards is
-    /// counted, which [`Local::release`] is for; or null, in the global domain.
+    /// The thread is in a section of the slot, for this guard. `local` is a registration of it that
+    /// counts the guard; or null, in the global domain.
     #[inline(always)]
     pub(super) unsafe fn new(slot: &Slot, local: *const Local) -> Self {
         Self { slot, local: Cell::new(local) }
@@ -144,9 +146,10 @@ impl Guard {
     }
 
     /// Makes the functions that the thread has deferred run soon. If no other thread is registered
-    /// with the collector, everything deferred in it runs when the outermost guard is dropped.
-    /// Otherwise the grace period begins now if 64 objects and functions of the thread wait for
-    /// one, and in any case within the tick ([`Tuning::lazy`](crate::tuning::Tuning::lazy)).
+    /// with the collector, everything deferred in it runs when this guard is dropped, provided that
+    /// this unpins the thread. Otherwise the grace period begins now if 64 objects and functions of
+    /// the thread wait for one, and in any case within the tick
+    /// ([`Tuning::lazy`](crate::tuning::Tuning::lazy)).
     ///
     /// # Cost
     /// Takes a few locks for a moment.
@@ -162,14 +165,16 @@ impl Guard {
     /// the exclusive borrow ensures that.
     #[track_caller]
     pub fn repin(&mut self) {
-        if self.slot().is_some_and(Slot::is_outermost) {
+        let is_only = self.local().is_none_or(|local| local.guards.get() == 1);
+        if is_only && self.slot().is_some_and(Slot::is_outermost) {
             self.repin_after(|| {});
         }
     }
 
     /// Unpins the thread while `f` runs, as far as this guard is concerned, and pins it again, even
     /// if `f` panics. References loaded under the guard end here: the exclusive borrow ensures
-    /// that.
+    /// that. Aborts the process if the thread cannot be pinned: where `f` leaves sections that are
+    /// nested 2^32 deep.
     ///
     /// ```
     /// let mut guard = quiescence::epoch::pin();
@@ -184,27 +189,17 @@ impl Guard {
     where
         F: FnOnce() -> R,
     {
-        struct PinsAnew<'g>(&'g mut Guard);
+        struct PinsAnew<'g>(&'g mut Guard, &'static Location<'static>);
         impl Drop for PinsAnew<'_> {
             fn drop(&mut self) {
-                let slot: *const Slot = match self.0.local() {
-                    None => guard::enter_global(Location::caller()),
-                    Some(local) => {
-                        local.pin_kept();
-                        local.enter()
-                    }
-                };
-                self.0.slot = slot;
+                self.0.pin_anew(self.1);
             }
         }
         if self.slot.is_null() {
             return user_code::run(Site::Scope, f);
         }
-        let anew = PinsAnew(self);
-        if let Some(slot) = anew.0.slot() {
-            slot.leave();
-        }
-        anew.0.settle();
+        let anew = PinsAnew(self, Location::caller());
+        anew.0.unpin();
         user_code::run(Site::Scope, f)
     }
 
@@ -249,21 +244,36 @@ impl Guard {
         unsafe { self.slot.as_ref() }
     }
 
-    /// The section has ended, and something is due before the guard does.
+    /// A guard of these ends, and something is due before it does. It is not given as a whole: it
+    /// would have to be in memory.
     #[cold]
-    fn end_late(&self) {
-        self.settle();
-        let local = self.registration();
+    fn end_late(slot: *const Slot, local: *const Local) {
+        let guard = ManuallyDrop::new(Self { slot, local: Cell::new(local) });
+        guard.unpin();
+        let local = guard.registration();
         if !local.is_null() {
-            // SAFETY: this guard's registration, which kept it, and which it does not use any more.
-            unsafe { Local::release(local, |local| &local.kept) };
+            // SAFETY: the guard's registration, which kept it, and which it does not use any more.
+            unsafe { Local::release(local) };
         }
     }
 
-    /// The section has ended: keeps the registration, if there is one, and does what is due.
-    fn settle(&self) {
-        if let Some(local) = self.local() {
-            local.keep();
+    /// Pins the thread again, as far as this guard is concerned, after [`unpin`](Self::unpin). By
+    /// its ABI it does not unwind: the guard would live on and pin nothing.
+    #[allow(improper_ctypes_definitions)] // no C calls it
+    extern "C" fn pin_anew(&mut self, location: &'static Location<'static>) {
+        let slot: *const Slot = match self.local() {
+            None => guard::enter_global(location),
+            Some(local) => local.pin_kept(location),
+        };
+        self.slot = slot;
+    }
+
+    /// Unpins the thread, as far as this guard is concerned: keeps the registration, if there is
+    /// one, and does what is due.
+    fn unpin(&self) {
+        let is_last = self.local().is_none_or(Local::keep);
+        if let Some(slot) = self.slot().filter(|_| is_last) {
+            slot.leave();
         }
         let marks = self.local.get().addr() & DUE;
         self.local.set(self.registration());
@@ -295,17 +305,17 @@ unsafe fn retire<K: Named, C: Callback>(tag: &K, slot: &Slot, callback: C, amoun
 impl Drop for Guard {
     #[inline(always)]
     fn drop(&mut self) {
-        let Some(slot) = self.slot() else { return };
-        slot.leave();
-        let local = self.local.get();
-        if local.is_null() {
+        let slot = self.slot;
+        if slot.is_null() {
             return;
         }
+        let local = self.local.get();
         if local.addr() & DUE != 0 {
-            return self.end_late();
+            return Self::end_late(slot, local);
         }
-        // SAFETY: this guard's registration, which it does not use any more.
-        unsafe { Local::release(local, |local| &local.guards) };
+        // SAFETY: this guard's registration, if it has one, which it does not use any more; and its
+        // slot.
+        unsafe { Local::unpin(local, slot) };
     }
 }
 

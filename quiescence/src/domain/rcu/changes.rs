@@ -152,7 +152,7 @@ fn end(waker: Option<Waker>) {
 /// Some words of memory, and an entry in a table with one lock for the process. Each poll of a wait
 /// takes that lock once or twice, and so does a drop. As long as the version has not ended, so does
 /// each update of its cell, and of one cell in 256 (by the hash of their addresses). It is held for
-/// a few memory accesses, and for those of an allocation.
+/// a look at one in 256 of the cells that have versions, and for an allocation.
 #[derive(Debug)]
 pub struct Version {
     place: usize,

@@ -86,9 +86,10 @@ fn begins_anew(area: Area) -> bool {
 fn calls_pass() -> bool {
     let restart = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ;
     // SAFETY: a barrier.
-    let barrier = unsafe { libc::syscall(libc::SYS_membarrier, restart, 0, 0) };
+    let barrier = || unsafe { libc::syscall(libc::SYS_membarrier, restart, 0, 0) };
     // SAFETY: reads the time that it is given; what is left of it is not asked for.
-    barrier == 0 && unsafe { libc::syscall(libc::SYS_nanosleep, &raw const PAUSE, 0) } == 0
+    let nap = || unsafe { libc::syscall(libc::SYS_nanosleep, &raw const PAUSE, 0) };
+    call(barrier) == Ok(0) && call(nap) == Ok(0)
 }
 
 /// Signals of the calling thread are blocked.
