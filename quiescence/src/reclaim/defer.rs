@@ -304,10 +304,10 @@ pub(crate) fn in_section() -> bool {
 
 /// Whether the caller may unlink an object of `bytes` bytes (`None`: unknown) now, to retire it.
 /// Refused only if the thread is in a section, is over the limit in this domain, and its local
-/// stock does not cover the object. Takes nothing from the stock.
+/// stock does not cover the object; and not in a sleepable domain. Takes nothing from the stock.
 #[inline]
 pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
-    if !local::may_be_over_limit() {
+    if !local::may_be_over_limit() || tag.core().grace_periods.is_sleepable() {
         return true;
     }
     let Some(queue) = local::queue(tag.core(), tag, Contents::Objects) else { return true };

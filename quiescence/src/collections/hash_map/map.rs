@@ -167,7 +167,8 @@ where
     /// Creates an empty map with room for `capacity` entries.
     ///
     /// # Panics
-    /// If the address space has no room for that many.
+    /// If the address space has no room for that many. If it has, but the system has too little
+    /// memory, the process aborts.
     pub fn with_capacity(capacity: usize) -> Self
     where
         K: Weigh,
@@ -284,8 +285,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// over the limit already.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        let is_sleepable = !D::STATIC && self.domain.core().grace_periods.is_sleepable();
-        is_sleepable || defer::may_replace(self.tag(), None)
+        defer::may_replace(self.tag(), None)
     }
 
     /// What one is charged that owns nothing.

@@ -59,13 +59,10 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         })
     }
 
-    /// Refuses to take an entry out where it could be neither retired nor waited for. (The caller's
-    /// sections are not known in sleepable domains: nothing is refused there.)
+    /// Refuses to take an entry out where it could be neither retired nor waited for.
     #[track_caller]
     pub(super) fn may_retire(&self, what: &str) {
-        if !self.domain.core().grace_periods.is_sleepable()
-            && !defer::may_replace(self.domain.tag(), self.constant_charge())
-        {
+        if !defer::may_replace(self.domain.tag(), self.constant_charge()) {
             sections::refuse(&format!("IdMap::{what}"), &format!("try_{what}()"));
         }
     }
