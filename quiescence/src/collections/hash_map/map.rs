@@ -105,7 +105,8 @@ pub(super) struct Entry<K, V> {
 /// its entry as a look-up does, then locks one bucket with a spin lock for some ten instructions;
 /// it retries if another update of the bucket came first. It allocates a box, or reuses memory that
 /// this thread has freed. While the table grows, each update moves four buckets, in parallel with
-/// others; no update waits for the growth to finish.
+/// others; no update waits for the growth to finish. An overflow node may be allocated while its
+/// bucket is locked: **a global allocator must not update a `HashMap`.**
 ///
 /// # Other domains
 /// [`builder`](Self::builder) makes maps in domains of your own. In a [sleepable](crate::Srcu)

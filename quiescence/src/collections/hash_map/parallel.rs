@@ -40,6 +40,8 @@ where
     }
 }
 
+/// At the domain's limit rayon's threads wait, as [`insert`](HashMap::insert) does: **not to be
+/// used in a section**, which they would wait for.
 impl<K, V, S, D> ParallelExtend<(K, V)> for &HashMap<K, V, S, D>
 where
     K: Hash + Eq + Send + Sync + 'static,
@@ -84,6 +86,7 @@ where
     }
 }
 
+/// As for the map: not in a section.
 impl<T, S, D> ParallelExtend<T> for &HashSet<T, S, D>
 where
     T: Hash + Eq + Send + Sync + 'static,
