@@ -289,11 +289,6 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
         defer::may_replace(self.tag(), None)
     }
 
-    /// What one is charged that owns nothing.
-    pub(super) fn charge_by_size(&self) -> usize {
-        charge_of_box::<Entry<K, V>>(size_of::<Entry<K, V>>())
-    }
-
     /// The number of entries. Exact unless the map is changed during the call; otherwise it may
     /// miss some of those changes. Loads one word per CPU.
     pub fn len(&self) -> usize {

@@ -92,7 +92,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
             drop(section);
             // SAFETY: from a box, and out of reach: it was taken out just now.
             let taken = unsafe { Pending::boxed(tag.core(), taken.as_ptr()) };
-            room.retire(tag, taken, bytes);
+            room.retire_as_reserved(tag, taken);
             return Ok(true);
         }
         Ok(false)

@@ -129,11 +129,11 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         let by_size = if self.is_sleepable() { None } else { defer::reserve_by_size::<K, T>(tag) };
         let Some(room) = by_size else { return self.store_slowly(value) };
         let old = self.exchange(into_raw(value));
-        if let Some(bytes) = self.scale.constant::<T>() {
+        if self.scale.by_size() {
             changes::tell(self.place());
             // SAFETY: it came from a box or is null, and is out of reach now.
             let old = unsafe { Pending::boxed(tag.core(), old) };
-            room.retire(tag, old, bytes);
+            room.retire_as_reserved(tag, old);
         } else {
             // Given back: what the value weighs may be waited for.
             room.put_back(tag.core());
