@@ -55,3 +55,31 @@ fn a_removal_from_a_map_is_not_refused() {
         })
     });
 }
+
+/// As in every domain: the thread can wait for nothing there, and has the object or closure back.
+#[test]
+fn what_is_retired_or_called_goes_over_the_limit_once() {
+    let srcu = Srcu::new();
+    let domain = srcu.domain();
+    set_limit(&domain, 2, u64::MAX);
+    let (reader, section) = (srcu.read(), quiescence::read());
+    let retired = [0, 1, 2, 3].map(|number| domain.retire(Box::new(number)).is_ok());
+    assert_eq!(retired, [true, true, true, false]);
+    assert!(domain.call(|| ()).is_err());
+    drop((reader, section));
+    srcu.barrier();
+}
+
+/// The sections of other sleepable domains are not known either: as if there were none, the thread
+/// waits for a tick.
+#[test]
+fn a_section_of_another_sleepable_domain_refuses_nothing() {
+    let (srcu, other) = (Srcu::new(), Srcu::new());
+    let domain = srcu.domain();
+    set_limit(&domain, 1, u64::MAX);
+    let (reader, section) = (srcu.read(), other.read());
+    let retired = [0, 1, 2].map(|number| domain.retire(Box::new(number)).is_ok());
+    assert_eq!(retired, [true; 3]);
+    drop((reader, section));
+    srcu.barrier();
+}

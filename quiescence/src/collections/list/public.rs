@@ -47,8 +47,8 @@ use crate::reclaim::weigh::{Scale, Weigh};
 /// [`Rcu::store`](crate::Rcu::store), and may drop objects that it has retired earlier. In a
 /// section nothing waits: one element may exceed the limit, and the thread waits when its outermost
 /// section ends. The next removal panics, or is refused by the `try_` methods of [`ListUpdater`].
-/// In a [sleepable domain](crate::Srcu#at-the-limit), where sections are not known, the thread
-/// waits for at most 10 ms, then exceeds the limit.
+/// In a [sleepable domain](crate::Srcu#at-the-limit), where sections are not known, no removal is
+/// refused: the thread waits for at most 10 ms, then exceeds the limit.
 ///
 /// # Source
 /// McKenney and Walpole, "Introducing technology into the Linux kernel: a case study", 2008;
