@@ -57,6 +57,7 @@ where
     }
 }
 
+/// Not in a section, as it is extended: of keys that come again entries are replaced.
 impl<K, V, S> FromParallelIterator<(K, V)> for HashMap<K, V, S>
 where
     K: Weigh + Hash + Eq + Send + Sync + 'static,
@@ -101,6 +102,7 @@ where
     }
 }
 
+/// Not in a section, as it is extended: overflow nodes are replaced.
 impl<T, S> FromParallelIterator<T> for HashSet<T, S>
 where
     T: Weigh + Hash + Eq + Send + Sync + 'static,
