@@ -215,7 +215,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     #[track_caller]
     pub fn update(&self, f: impl FnMut(&T) -> T) {
         let tag = self.inner.domain.tag();
-        if !defer::may_replace(tag, self.inner.scale.constant()) {
+        if !defer::may_replace(tag, self.inner.scale.constant::<T>()) {
             sections::refuse("update", "try_store()");
         }
         drop(self.update_alone(tag.enter(Location::caller()), f));

@@ -89,7 +89,9 @@ use crate::srcu::{self, Entry, SrcuCounts, track};
 /// [`Rcu`](crate::Rcu), and a dropped [`Unlinked`](crate::Unlinked) **wait for at most 10 ms and
 /// then exceed the limit**. Nothing is lost, nothing hangs, and
 /// [`Statistics::limit_overruns`](crate::report::Statistics::limit_overruns) counts it. While a
-/// section does not end, each thread can add a hundred objects per second in this way.
+/// section does not end, each thread can add a hundred objects per second in this way. (In a
+/// section of a domain that is not sleepable a thread waits for nothing: there updates exceed the
+/// limit at once, each time, and `retire` or `call` does once, then is refused.)
 ///
 /// If the limit must hold, use the methods that never exceed it this way.
 /// [`try_retire`](Domain::try_retire), [`try_call`](Domain::try_call) and, with one exception,

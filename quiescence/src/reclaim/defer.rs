@@ -229,11 +229,11 @@ pub(crate) fn retire_box_over<K: Named, T: Send + 'static>(
 
 // ---- room, before an object is unlinked ---------------------------------------------------------
 
-/// Room for one object in the calling thread's queue, from its local stock: for a thread that is
-/// about to unlink an object.
+/// Room for one object in the calling thread's queue, from its local stock, or in the shared one if
+/// the thread is ending: for a thread that is about to unlink an object.
 #[derive(Debug)]
 pub(crate) struct Reservation<'q> {
-    queue: OwnQueue<'q>,
+    queue: Option<OwnQueue<'q>>,
     amount: Amount,
 }
 
@@ -248,15 +248,16 @@ pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Re
     let amount = Amount::object(Address::<Boxed<T>>::CHARGE);
     let queue = local::queue(tag.core(), tag, Contents::Objects)?;
     //~ retire-before-unlink
-    queue.local_stock().take(amount).then_some(Reservation { queue, amount })
+    queue.local_stock().take(amount).then_some(Reservation { queue: Some(queue), amount })
 }
 
 /// Room for an object of `bytes` bytes, from the local stock or the domain, if there is any.
 pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reservation<'_>> {
     let amount = Amount::object(bytes as u64);
-    let queue = local::queue(tag.core(), tag, Contents::Objects)?;
-    (queue.local_stock().take(amount) || admit(domain_state::known(tag), Some(queue), amount))
-        .then_some(Reservation { queue, amount })
+    let queue = local::queue(tag.core(), tag, Contents::Objects);
+    (queue.is_some_and(|queue| queue.local_stock().take(amount))
+        || admit(domain_state::known(tag), queue, amount))
+    .then_some(Reservation { queue, amount })
 }
 
 impl Reservation<'_> {
@@ -269,17 +270,36 @@ impl Reservation<'_> {
         object: Option<Pending<'_, Address<Boxed<T>>>>,
         bytes: usize,
     ) {
-        let Some(object) = object else { return self.put_back(tag.core()) };
-        object.note();
-        if bytes as u64 != self.amount.bytes {
+        if object.is_some() && bytes as u64 != self.amount.bytes {
             self.adjust(tag.core(), bytes);
         }
-        add(tag, Some(self.queue), object, self.amount.bytes);
+        self.retire_as_reserved(tag, object);
+    }
+
+    /// The same of a box that is charged what was reserved. (Here nothing is borrowed: so nothing
+    /// is written to memory.)
+    #[inline]
+    #[track_caller]
+    pub(crate) fn retire_as_reserved<K: Named, T: Send + 'static>(
+        self,
+        tag: &K,
+        object: Option<Pending<'_, Address<Boxed<T>>>>,
+    ) {
+        let Some(object) = object else { return self.put_back(tag.core()) };
+        object.note();
+        add(tag, self.queue, object, self.amount.bytes);
     }
 
     /// Gives the room back: it is not needed.
     pub(crate) fn put_back(self, domain: &DomainState) {
-        self.queue.local_stock().give_back(domain, self.amount);
+        self.give_back(domain, self.amount);
+    }
+
+    fn give_back(&self, domain: &DomainState, amount: Amount) {
+        match self.queue {
+            Some(queue) => queue.local_stock().give_back(domain, amount),
+            None => domain.charge.give_back(amount),
+        }
     }
 
     /// Changes the reservation to `bytes`, what the object to retire is charged. Never waits: what
@@ -287,10 +307,11 @@ impl Reservation<'_> {
     #[cold]
     fn adjust(&mut self, domain: &DomainState, bytes: usize) {
         let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
-        let local_stock = self.queue.local_stock();
-        local_stock.give_back(domain, reserved.minus(self.amount));
+        self.give_back(domain, reserved.minus(self.amount));
         let missing = self.amount.minus(reserved);
-        if !local_stock.take(missing) && !admit(domain, Some(self.queue), missing) {
+        if !self.queue.is_some_and(|queue| queue.local_stock().take(missing))
+            && !admit(domain, self.queue, missing)
+        {
             domain.admit_over(missing);
         }
     }
@@ -304,10 +325,10 @@ pub(crate) fn in_section() -> bool {
 
 /// Whether the caller may unlink an object of `bytes` bytes (`None`: unknown) now, to retire it.
 /// Refused only if the thread is in a section, is over the limit in this domain, and its local
-/// stock does not cover the object. Takes nothing from the stock.
+/// stock does not cover the object; and not in a sleepable domain. Takes nothing from the stock.
 #[inline]
 pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
-    if !local::may_be_over_limit() {
+    if !local::may_be_over_limit() || tag.core().grace_periods.is_sleepable() {
         return true;
     }
     let Some(queue) = local::queue(tag.core(), tag, Contents::Objects) else { return true };

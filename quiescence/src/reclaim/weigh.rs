@@ -123,10 +123,10 @@ impl<T> Scale<T> {
         Self(Some(weight))
     }
 
-    /// What all values are charged, if they all weigh the same.
+    /// What all boxes `B` of a value are charged, if they all weigh the same.
     #[inline(always)]
-    pub(crate) const fn constant(self) -> Option<usize> {
-        if self.by_size() { Some(charge_of_box::<T>(size_of::<T>())) } else { None }
+    pub(crate) const fn constant<B>(self) -> Option<usize> {
+        if self.by_size() { Some(charge_of_box::<B>(size_of::<B>())) } else { None }
     }
 
     /// Whether all values weigh their size.
@@ -135,10 +135,11 @@ impl<T> Scale<T> {
         self.0.is_none()
     }
 
-    /// What this value is charged: see [`weight`](Self::weight).
+    /// What a box `B` of this value is charged: see [`weight`](Self::weight).
     #[inline]
-    pub(crate) fn charge(self, domain: &DomainState, value: &T) -> usize {
-        charge_of_box::<T>(self.weight(domain, value))
+    pub(crate) fn charge<B>(self, domain: &DomainState, value: &T) -> usize {
+        let around = size_of::<B>() - size_of::<T>();
+        charge_of_box::<B>(self.weight(domain, value).saturating_add(around))
     }
 
     /// What this value weighs: its size at least. A panic of the user's function ends here.

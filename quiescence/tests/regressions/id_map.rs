@@ -3,7 +3,7 @@
 use crate::common::*;
 
 use quiescence::collections::IdMap;
-use quiescence::collections::id_map::{Id, ReplaceError};
+use quiescence::collections::id_map::{Id, Mark, ReplaceError};
 
 /// It removed by id, and a value that replaces another has its id: a session that was renewed
 /// meanwhile vanished with the one that had expired.
@@ -57,6 +57,26 @@ fn retain_went_over_the_limit_twice_in_a_section_that_its_function_began() {
     });
     assert!(section.is_some());
     assert_eq!(Some(map.len()), left, "refused, as any removal in the section");
+}
+
+/// An iterator that had found nothing more went on with what was inserted afterwards, though it is
+/// a `FusedIterator`.
+#[test]
+fn an_iterator_that_had_ended_went_on() {
+    let map = IdMap::new();
+    map.insert(0);
+    let reader = map.read();
+    for mark in [None, Some(Mark::M1)] {
+        let mut entries = match mark {
+            None => reader.iter(),
+            Some(mark) => reader.marked(mark, ..),
+        };
+        assert_eq!(entries.by_ref().count(), usize::from(mark.is_none()));
+        let id = map.insert_at(100_000, 1).unwrap();
+        map.set_mark(id, Mark::M1);
+        assert_eq!(entries.next(), None);
+        assert!(map.remove(id));
+    }
 }
 
 /// It leaked the values after the first.

@@ -34,6 +34,7 @@ mod many_domains;
 mod fairness;
 mod long_turns;
 mod stopped_in_allocator;
+mod sleepable_limit;
 mod starved_driver;
 mod report_signal;
 mod debugger;

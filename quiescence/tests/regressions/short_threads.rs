@@ -4,6 +4,8 @@
 #![cfg_attr(not(target_os = "linux"), allow(unused_imports))]
 
 use crate::common::*;
+use quiescence::collections::{HashMap, IdMap};
+
 /// A thread that does so much and ends.
 fn short(f: impl FnOnce() + Send + 'static) {
     thread::Builder::new().stack_size(64 << 10).spawn(f).unwrap().join().unwrap();
@@ -131,4 +133,38 @@ fn what_the_library_holds_is_held_against_the_limit() {
     assert_eq!(closures, CLOSURES, "of 16 bytes each");
     assert!((1_000..1_100).contains(&boxed), "{boxed} bytes");
     assert_eq!(domain.statistics().bytes_waiting, 0);
+}
+
+/// Updates that find room before they take something out were refused where the thread's own queue
+/// was gone, whatever room there was.
+#[test]
+fn try_forms_found_no_room_in_a_thread_locals_destructor() {
+    let srcu = Srcu::new();
+    let value = Rcu::new_in(0, srcu.domain());
+    let (map, ids) = (HashMap::new_in(srcu.domain()), IdMap::new_in(srcu.domain()));
+    // (The key goes on to the next box: less is retired than there is room for.)
+    map.insert(String::from("key"), String::from("a"));
+    let id = ids.insert(String::from("a"));
+    let (sender, done) = mpsc::channel();
+    let inside = srcu.domain();
+    let thread = thread::spawn(move || {
+        // Made before the library's own thread-locals, and so destroyed after them.
+        at_thread_end(move || {
+            let replaced = map.try_update("key", |old| format!("{old} {old}"));
+            let longer = ids.try_replace(id, "b".repeat(100)).is_ok();
+            let both = [map.try_remove("none"), ids.try_remove(id)];
+            let stored = value.try_store(1).is_ok();
+            sender.send((replaced, longer, both, stored)).unwrap();
+        });
+        inside.retire(Box::new(1)).unwrap();
+    });
+    thread.join().unwrap();
+    let updated = done.recv().unwrap();
+    assert_eq!(updated, (Ok(true), true, [Ok(false), Ok(true)], true));
+    srcu.barrier();
+    let domain = srcu.domain();
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+    // All room was given back: what is too large for the limit finds room only where there is all.
+    set_limit(&domain, 1, 1);
+    assert!(domain.try_retire(Box::new(1)).is_ok());
 }

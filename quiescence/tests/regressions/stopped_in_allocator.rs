@@ -1,31 +1,34 @@
-//! A thread that is stopped in the allocator, or waits there for another one's lock, while it
-//! retires. Where retired objects are checked (in builds with debug assertions) it held a lock of
-//! the table of addresses, which all who retired, freed or loaded such an object waited for.
+//! A thread that is stopped in the allocator, or waits there for another one's lock.
 
 use crate::common::*;
 
-memory::watched_allocator!(|_| stop_if_asked(), |_, _| ());
+memory::watched_allocator!(|layout| stop_if_asked(layout.size()), |_, _| ());
 
 thread_local! {
-    /// Whether the thread stops when it asks for memory next.
-    static STOPS: Cell<bool> = const { Cell::new(false) };
+    /// The thread stops, once, when it asks for so many bytes; at 0 it does not.
+    static STOPS_AT: Cell<usize> = const { Cell::new(0) };
 }
+
+const ANY_NUMBER: usize = usize::MAX;
 
 /// What a thread that stops says, and waits for.
 type Stop = (mpsc::SyncSender<()>, Mutex<mpsc::Receiver<()>>);
 
 static STOP: OnceLock<Stop> = OnceLock::new();
 
-fn stop_if_asked() {
-    if STOPS.replace(false)
+fn stop_if_asked(bytes: usize) {
+    if [bytes, ANY_NUMBER].contains(&STOPS_AT.get())
         && let Some((sender, may_go_on)) = STOP.get()
     {
+        STOPS_AT.set(0);
         sender.send(()).unwrap();
         let _ = may_go_on.lock().unwrap().recv();
     }
 }
 
-/// The other thread's objects have addresses all over the table.
+/// Where retired objects are checked (in builds with debug assertions) it held a lock of the table
+/// of addresses, which all who retired, freed or loaded such an object waited for. The other
+/// thread's objects have addresses all over the table.
 #[test]
 #[cfg_attr(miri, ignore = "thousands of objects")]
 fn who_is_stopped_there_while_it_retires_holds_no_other_up() {
@@ -41,10 +44,10 @@ fn who_is_stopped_there_while_it_retires_holds_no_other_up() {
             domain.barrier();
             let objects: Vec<_> = (0..64_u64).map(Box::new).collect();
             for object in objects {
-                STOPS.set(true);
+                STOPS_AT.set(ANY_NUMBER);
                 domain.retire(object).unwrap();
             }
-            if STOPS.replace(false) {
+            if STOPS_AT.take() != 0 {
                 sender.send(()).unwrap(); // it has asked for nothing
             }
         });
@@ -63,4 +66,54 @@ fn who_is_stopped_there_while_it_retires_holds_no_other_up() {
         drop(go_on);
         done.expect("the other thread has retired and freed its objects");
     });
+}
+
+/// A child's thread dropped a map while another one, which the child does not have, was moving the
+/// entries of a bucket to a larger table: those were dropped twice that were in both.
+#[test]
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "forks")]
+fn a_child_dropped_entries_twice_that_were_being_moved() {
+    use quiescence::collections::HashMap;
+    use std::mem::ManuallyDrop;
+
+    hasher! {
+        /// All in one bucket.
+        Same: |_number| 1
+    }
+
+    const ENTRIES: usize = 10;
+    /// Entries that a bucket has slots for.
+    const SLOTS: usize = 6;
+    /// The memory of the node that the second bucket needs, too, for the entry after these.
+    const NODE: usize = 12 * size_of::<usize>() + 8;
+    static DROPS: AtomicUsize = AtomicUsize::new(0);
+    in_its_own_process!();
+    let builder = HashMap::builder().hasher(BuildHasherDefault::<Same>::default());
+    let map = ManuallyDrop::new(builder.build());
+    let value = |_| OnDrop(|| _ = DROPS.fetch_add(1, SeqCst));
+    (0..ENTRIES).for_each(|number| assert!(map.insert(number, value(number))));
+    let (sender, stopped) = mpsc::sync_channel(1);
+    let (go_on, may_go_on) = mpsc::channel();
+    assert!(STOP.set((sender.clone(), may_go_on.into())).is_ok(), "a process of its own");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            STOPS_AT.set(NODE);
+            map.reserve(1_000);
+            if STOPS_AT.take() != 0 {
+                sender.send(()).unwrap(); // it has not stopped, and the child fails
+            }
+        });
+        stopped.recv().unwrap();
+        in_child(|| {
+            // SAFETY: once in this process, which has no other thread.
+            drop(ManuallyDrop::into_inner(unsafe { ptr::read(&raw const map) }));
+            // Those that had been copied. What the other thread has locked leaks.
+            assert_eq!(DROPS.load(SeqCst), SLOTS);
+        });
+        drop(go_on);
+    });
+    assert_eq!(map.len(), ENTRIES);
+    drop(ManuallyDrop::into_inner(map));
+    assert_eq!(DROPS.load(SeqCst), ENTRIES);
 }

@@ -52,7 +52,7 @@ where
     /// Builds the map.
     ///
     /// # Panics
-    /// If the address space has no room for that many entries.
+    /// As [`HashMap::with_capacity`].
     pub fn build(self) -> HashMap<K, V, S, D>
     where
         K: Weigh,

@@ -33,7 +33,7 @@ where
     ///
     /// Removed entries are retired after every 16 buckets, or after as many buckets as 64 entries
     /// were removed from. In a section of the caller's they are retired one by one, so that at most
-    /// one exceeds the domain's limit.
+    /// one exceeds the domain's limit. (Not so in one that `keeps` begins, in those buckets.)
     ///
     /// # Panics
     /// As [`insert`](Self::insert), for each entry; some may have been removed by then.

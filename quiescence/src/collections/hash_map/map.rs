@@ -105,7 +105,8 @@ pub(super) struct Entry<K, V> {
 /// its entry as a look-up does, then locks one bucket with a spin lock for some ten instructions;
 /// it retries if another update of the bucket came first. It allocates a box, or reuses memory that
 /// this thread has freed. While the table grows, each update moves four buckets, in parallel with
-/// others; no update waits for the growth to finish.
+/// others; no update waits for the growth to finish. An overflow node may be allocated while its
+/// bucket is locked: **a global allocator must not update a `HashMap`.**
 ///
 /// # Other domains
 /// [`builder`](Self::builder) makes maps in domains of your own. In a [sleepable](crate::Srcu)
@@ -167,7 +168,8 @@ where
     /// Creates an empty map with room for `capacity` entries.
     ///
     /// # Panics
-    /// If the address space has no room for that many.
+    /// If the address space has no room for that many. If it has, but the system has too little
+    /// memory, the process aborts.
     pub fn with_capacity(capacity: usize) -> Self
     where
         K: Weigh,
@@ -284,13 +286,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// over the limit already.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        let is_sleepable = !D::STATIC && self.domain.core().grace_periods.is_sleepable();
-        is_sleepable || defer::may_replace(self.tag(), None)
-    }
-
-    /// What one is charged that owns nothing.
-    pub(super) fn charge_by_size(&self) -> usize {
-        charge_of_box::<Entry<K, V>>(size_of::<Entry<K, V>>())
+        defer::may_replace(self.tag(), None)
     }
 
     /// The number of entries. Exact unless the map is changed during the call; otherwise it may

@@ -40,6 +40,8 @@ where
     }
 }
 
+/// At the domain's limit rayon's threads wait, as [`insert`](HashMap::insert) does: **not to be
+/// used in a section**, which they would wait for.
 impl<K, V, S, D> ParallelExtend<(K, V)> for &HashMap<K, V, S, D>
 where
     K: Hash + Eq + Send + Sync + 'static,
@@ -55,6 +57,7 @@ where
     }
 }
 
+/// Not in a section, as it is extended: of keys that come again entries are replaced.
 impl<K, V, S> FromParallelIterator<(K, V)> for HashMap<K, V, S>
 where
     K: Weigh + Hash + Eq + Send + Sync + 'static,
@@ -84,6 +87,7 @@ where
     }
 }
 
+/// As for the map: not in a section.
 impl<T, S, D> ParallelExtend<T> for &HashSet<T, S, D>
 where
     T: Hash + Eq + Send + Sync + 'static,
@@ -98,6 +102,7 @@ where
     }
 }
 
+/// Not in a section, as it is extended: overflow nodes are replaced.
 impl<T, S> FromParallelIterator<T> for HashSet<T, S>
 where
     T: Weigh + Hash + Eq + Send + Sync + 'static,

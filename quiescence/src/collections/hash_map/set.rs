@@ -256,6 +256,24 @@ where
     }
 }
 
+/// The keys of a map without values: for a set with settings that only a map's
+/// [builder](HashMap::builder) has.
+///
+/// ```
+/// use quiescence::Domain;
+/// use quiescence::collections::{HashMap, HashSet};
+///
+/// let domain = Domain::new();
+/// let map = HashMap::<u32, ()>::builder().domain(domain.clone()).capacity(100).build();
+/// let set = HashSet::from(map);
+/// assert!(set.insert(7) && set.read_in(&domain.read()).contains(&7));
+/// ```
+impl<T, S, D: DomainTag> From<HashMap<T, (), S, D>> for HashSet<T, S, D> {
+    fn from(map: HashMap<T, (), S, D>) -> Self {
+        Self(map)
+    }
+}
+
 impl<T: Weigh + Send + Sync + 'static, S: Default> Default for HashSet<T, S> {
     fn default() -> Self {
         Self::with_hasher(S::default())

@@ -21,7 +21,7 @@ use crate::os::memory::prefetch;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::defer::{self, Patience};
-use crate::reclaim::free::AtLimit;
+use crate::reclaim::free::{AtLimit, charge_of_box};
 
 /// A pointer to an entry.
 pub(super) type At<K, V> = *const Entry<K, V>;
@@ -218,8 +218,9 @@ where
         let _section = self.tag().enter(Location::caller());
         // SAFETY: in a section.
         let entry = unsafe { self.find(key) };
+        let least = charge_of_box::<Entry<K, V>>(size_of::<Entry<K, V>>());
         // SAFETY: found in the section.
-        entry.map_or(self.charge_by_size(), |entry| self.charge(unsafe { &*entry }))
+        entry.map_or(least, |entry| self.charge(unsafe { &*entry }))
     }
 
     /// Puts an entry into the map. Returns where the one is that was there before. In a section.

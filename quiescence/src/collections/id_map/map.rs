@@ -520,15 +520,6 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         self.find_at(id.index(), section).filter(|entry| entry.generation == id.generation())
     }
 
-    pub(super) fn unlink_in<S: Section<D>>(
-        &self,
-        id: Id,
-        section: &S,
-    ) -> Option<NonNull<Entry<V>>> {
-        sections::check_section!(section, &self.domain, "map");
-        self.table.unlink(id.index(), |generation, _| generation == id.generation())
-    }
-
     /// Replaces the value of an entry, if it is `expected` or that is none.
     ///
     /// # Errors

@@ -109,7 +109,8 @@ impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G
     #[track_caller]
     pub fn remove(&self, id: Id) -> Option<&V> {
         self.map.may_retire("remove");
-        let old = self.map.unlink_in(id, self)?;
+        let is_meant = |generation, _| generation == id.generation();
+        let old = self.map.table.unlink(id.index(), is_meant)?;
         // SAFETY: it was taken out in this section, and is not freed before its end.
         let value = unsafe { &old.as_ref().value };
         // SAFETY: it was taken out, once.

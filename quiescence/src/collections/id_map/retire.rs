@@ -12,7 +12,6 @@ use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
 use crate::reclaim::free::AtLimit;
 use crate::reclaim::free::Pending;
-use crate::reclaim::free::charge_of_box;
 
 /// Why [`IdMap::try_replace`](super::IdMap::try_replace) has replaced nothing, together with the
 /// value that was passed to it.
@@ -45,27 +44,15 @@ impl<V> fmt::Display for ReplaceError<V> {
 impl<V: fmt::Debug> std::error::Error for ReplaceError<V> {}
 
 impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
-    /// What an entry is charged, if all weigh the same.
-    fn constant_charge(&self) -> Option<usize> {
-        self.scale.by_size().then(|| charge_of_box::<Entry<V>>(size_of::<Entry<V>>()))
-    }
-
     /// What an entry is charged.
     fn charge(&self, entry: &Entry<V>) -> usize {
-        self.constant_charge().unwrap_or_else(|| {
-            let weight = self.scale.weight(self.domain.core(), &entry.value);
-            let rest = size_of::<Entry<V>>() - size_of::<V>();
-            charge_of_box::<Entry<V>>(weight.saturating_add(rest))
-        })
+        self.scale.charge::<Entry<V>>(self.domain.core(), &entry.value)
     }
 
-    /// Refuses to take an entry out where it could be neither retired nor waited for. (The caller's
-    /// sections are not known in sleepable domains: nothing is refused there.)
+    /// Refuses to take an entry out where it could be neither retired nor waited for.
     #[track_caller]
     pub(super) fn may_retire(&self, what: &str) {
-        if !self.domain.core().grace_periods.is_sleepable()
-            && !defer::may_replace(self.domain.tag(), self.constant_charge())
-        {
+        if !defer::may_replace(self.domain.tag(), self.scale.constant::<Entry<V>>()) {
             sections::refuse(&format!("IdMap::{what}"), &format!("try_{what}()"));
         }
     }
@@ -105,7 +92,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
             drop(section);
             // SAFETY: from a box, and out of reach: it was taken out just now.
             let taken = unsafe { Pending::boxed(tag.core(), taken.as_ptr()) };
-            room.retire(tag, taken, bytes);
+            room.retire_as_reserved(tag, taken);
             return Ok(true);
         }
         Ok(false)

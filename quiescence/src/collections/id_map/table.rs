@@ -448,7 +448,11 @@ impl<'t, V> Indexes<'t, V> {
         let chunks = self.end.div_ceil(SLOTS as u64) as usize;
         while self.from < self.end {
             let directory = &self.table.directory;
-            let number = directory.next(kind, true, self.from as usize / SLOTS, chunks)?;
+            let next = directory.next(kind, true, self.from as usize / SLOTS, chunks);
+            let Some(number) = next else {
+                self.from = self.end; // and there it stays
+                break;
+            };
             let first = (number * SLOTS) as u64;
             self.from = self.from.max(first);
             let Some(chunk) = directory.chunk(number) else {

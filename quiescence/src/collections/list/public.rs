@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::panic::Location;
 
-use super::chain::{Chain, Ends, Node};
+use super::chain::{Chain, Ends};
 use super::reader::{Iter, ListRef};
 use super::updater::ListUpdater;
 use crate::collections::valued::drop_all;
@@ -14,7 +14,6 @@ use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::{Mutex, Rank, const_unless_loom, lock_another};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::free::charge_of_box;
 use crate::reclaim::weigh::{Scale, Weigh};
 
 /// A list that readers traverse without a lock, while one updater at a time changes it. It
@@ -48,8 +47,8 @@ use crate::reclaim::weigh::{Scale, Weigh};
 /// [`Rcu::store`](crate::Rcu::store), and may drop objects that it has retired earlier. In a
 /// section nothing waits: one element may exceed the limit, and the thread waits when its outermost
 /// section ends. The next removal panics, or is refused by the `try_` methods of [`ListUpdater`].
-/// In a [sleepable domain](crate::Srcu#at-the-limit), where sections are not known, the thread
-/// waits for at most 10 ms, then exceeds the limit.
+/// In a [sleepable domain](crate::Srcu#at-the-limit), where sections are not known, no removal is
+/// refused: the thread waits for at most 10 ms, then exceeds the limit.
 ///
 /// # Source
 /// McKenney and Walpole, "Introducing technology into the Linux kernel: a case study", 2008;
@@ -79,7 +78,7 @@ use crate::reclaim::weigh::{Scale, Weigh};
 pub struct List<T: Send + Sync + 'static, D: DomainTag = Global> {
     pub(super) chain: Chain<T>,
     ends: Mutex<Ends<T>>,
-    scale: Scale<T>,
+    pub(super) scale: Scale<T>,
     domain: Domain<D>,
 }
 
@@ -243,18 +242,6 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
     /// The domain whose sections protect the elements.
     pub fn domain(&self) -> &Domain<D> {
         &self.domain
-    }
-
-    /// What all elements are charged, if they all weigh the same.
-    pub(super) fn constant_charge(&self) -> Option<usize> {
-        self.scale.by_size().then(|| charge_of_box::<Node<T>>(size_of::<Node<T>>()))
-    }
-
-    /// What an element is charged.
-    pub(super) fn charge(&self, value: &T) -> usize {
-        let links = size_of::<Node<T>>() - size_of::<T>();
-        let weight = self.scale.weight(self.domain.core(), value).saturating_add(links);
-        charge_of_box::<Node<T>>(weight)
     }
 
     /// The first value of a list that is the caller's alone, at its end.

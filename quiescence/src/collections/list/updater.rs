@@ -247,7 +247,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
 
     /// Whether an element may be removed, to be retired then.
     fn has_room(&self) -> bool {
-        defer::may_replace(self.list.domain().tag(), self.list.constant_charge())
+        defer::may_replace(self.list.domain().tag(), self.list.scale.constant::<Node<T>>())
     }
 }
 
@@ -288,9 +288,10 @@ impl<T: Send + Sync + 'static, D: DomainTag> Removed<'_, T, D> {
     /// # Safety
     /// It was taken out of the list, and is retired once.
     unsafe fn retire(&self, node: *mut Node<T>) {
+        let (list, tag) = (self.list, self.list.domain().tag());
         // SAFETY: it is not retired yet; others may read it, and T is Sync.
-        let bytes = self.list.charge(&unsafe { &*node }.value);
-        let tag = self.list.domain().tag();
+        let value = &unsafe { &*node }.value;
+        let bytes = list.scale.charge::<Node<T>>(tag.core(), value);
         // SAFETY: elements are boxes, and this one is out of reach of later sections.
         let node = unsafe { Pending::boxed(tag.core(), node) };
         defer::retire_box(tag, node, bytes);

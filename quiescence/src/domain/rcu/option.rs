@@ -129,11 +129,11 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         let by_size = if self.is_sleepable() { None } else { defer::reserve_by_size::<K, T>(tag) };
         let Some(room) = by_size else { return self.store_slowly(value) };
         let old = self.exchange(into_raw(value));
-        if let Some(bytes) = self.scale.constant() {
+        if self.scale.by_size() {
             changes::tell(self.place());
             // SAFETY: it came from a box or is null, and is out of reach now.
             let old = unsafe { Pending::boxed(tag.core(), old) };
-            room.retire(tag, old, bytes);
+            room.retire_as_reserved(tag, old);
         } else {
             // Given back: what the value weighs may be waited for.
             room.put_back(tag.core());
@@ -155,7 +155,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
             // Whether this is a section is not known, so nothing is waited for.
             return self.store_if_room(value);
         }
-        if !defer::may_replace(tag, self.scale.constant()) {
+        if !defer::may_replace(tag, self.scale.constant::<T>()) {
             return Err(value);
         }
         // SAFETY: what was in the place, and is out of reach now.
@@ -177,7 +177,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     pub(super) fn charge_now(&self) -> usize {
         let tag = self.domain.tag();
         let section = tag.enter(Location::caller());
-        self.load(&section).map_or(0, |value| self.scale.charge(tag.core(), value))
+        self.load(&section).map_or(0, |value| self.scale.charge::<T>(tag.core(), value))
     }
 
     /// Tells those who wait for changes, and retires what was in the place, with the room that was
@@ -192,7 +192,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         let tag = self.domain.tag();
         // SAFETY: it came from a box or is null; others may read it, and T is Sync.
         let bytes = match unsafe { old.as_ref() } {
-            Some(value) => self.scale.charge(tag.core(), value),
+            Some(value) => self.scale.charge::<T>(tag.core(), value),
             None => 0,
         };
         // SAFETY: as above; it is out of reach, by the contract.

@@ -118,7 +118,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// Room for the value that is in the place, if there is any; nothing is waited for.
     #[track_caller]
     fn reserve_any(&self) -> Option<Reservation<'_>> {
-        let charge = self.scale.constant().unwrap_or_else(|| self.charge_now());
+        let charge = self.scale.constant::<T>().unwrap_or_else(|| self.charge_now());
         defer::reserve_any(self.domain.tag(), charge)
     }
 }
@@ -164,7 +164,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     }
 
     fn retire_by(self, retire: impl FnOnce(&K, Pending<'_, Address<Boxed<T>>>, usize)) {
-        let bytes = self.scale.charge(self.domain.core(), &self);
+        let bytes = self.scale.charge::<T>(self.domain.core(), &self);
         let mut this = ManuallyDrop::new(self);
         let address = Address::<Boxed<T>>(this.pointer.as_ptr());
         // SAFETY: from a box and unreachable, see `new`; used once.

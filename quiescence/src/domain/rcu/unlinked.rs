@@ -104,7 +104,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Deref for Unlinked<T, K> {
 impl<T: Send + Sync + 'static, K: DomainTag> Drop for Unlinked<T, K> {
     fn drop(&mut self) {
         let tag = self.domain.tag();
-        let bytes = self.scale.charge(tag.core(), self);
+        let bytes = self.scale.charge::<T>(tag.core(), self);
         // SAFETY: from a box and unreachable, see `new`; no thread uses `self` after this.
         let object = unsafe { Pending::boxed(tag.core(), self.pointer.as_ptr()) };
         defer::retire_box(tag, object, bytes);
