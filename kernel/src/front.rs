@@ -506,16 +506,14 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
     /// queued, whose caller may have locks that the platform's functions want.
     pub(crate) fn counted(&mut self) {
         let kernel = self.kernel;
-        let seen = &kernel.cpus[self.cpu].seen;
-        self.own.count_queued(seen);
+        let cpu = &kernel.cpus[self.cpu];
+        self.own.count_queued(&cpu.seen);
         let (options, callbacks) = (&kernel.plan.options, &self.own.tree.callbacks);
-        // Relaxed: this CPU's own word.
-        let bytes = seen.bytes.load(Ordering::Relaxed);
-        let has_many_bytes = bytes >= kernel.near.bytes;
-        let hurries = has_many_bytes && callbacks.len() != callbacks.ready();
+        let is_near = zone(cpu.waiting(), kernel.share) != Zone::Free;
+        let hurries = is_near && callbacks.len() != callbacks.ready();
         let is_excess = self.own.tree.is_excess(options) || hurries;
         // All that are ready run in one pass.
-        self.own.tree.is_limit_lifted |= has_many_bytes;
+        self.own.tree.is_limit_lifted |= is_near;
         if is_excess || self.own.tree.overload_changes(options) {
             self.locked(|machine, plan, tree| {
                 machine.periods.note_overload(plan, tree);

@@ -346,6 +346,36 @@ fn callbacks_of_many_bytes_hurry_as_many_callbacks_do() {
 }
 
 #[test]
+fn callbacks_near_a_small_limit_hurry_as_many_callbacks_do() {
+    under_each_engine!(2, {
+        let limit = |options: Options| Options { callbacks_max: 2 * 200, ..options };
+        let machine = Machine::<2, E>::with(2, limit);
+        on(1, || machine.kernel.idle_enter());
+        let freed = counter();
+        let call = |calls| (0..calls).map(|_| machine.call(0, &freed)).last();
+        assert_eq!(call(149), Some(Zone::Free));
+        machine.switches(2 * ENOUGH, [0]);
+        assert!(on(0, || machine.kernel.run_callbacks(0, 1_000)));
+        assert_eq!(count(&freed), 10, "blimit: ten at a time");
+        machine.work(0);
+        assert_eq!(call(150), Some(Zone::Expedite));
+        machine.switches(2 * ENOUGH, [0]);
+        assert!(!on(0, || machine.kernel.run_callbacks(0, 1_000)), "all of them");
+        assert_eq!(count(&freed), 299);
+    });
+    let jiffies = |callbacks_max| {
+        let machine = Machine::<2>::with(2, |options| Options { callbacks_max, ..options });
+        on(1, || machine.kernel.idle_enter());
+        let freed = machine.frees(0);
+        (1..ENOUGH).find(|_| {
+            machine.jiffy(0);
+            count(&freed) == 1
+        })
+    };
+    assert!(jiffies(2) < jiffies(20), "it is scanned early");
+}
+
+#[test]
 fn a_cpu_that_was_asked_to_reschedule_in_vain_is_asked_again() {
     let machine = Machine::<2>::booted(2);
     machine.call(0, &counter());
