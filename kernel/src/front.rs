@@ -49,9 +49,9 @@ impl Options {
         .resched_after(hz / 20)
     }
 
-    /// Sets the age of a grace period, in ticks, at which a busy CPU is asked to reschedule. If the
-    /// CPU does not pass through its scheduler, it is asked again ten ticks later, and then every
-    /// five ticks.
+    /// Sets the age of a grace period, in ticks, at which each busy CPU is asked to reschedule. Of
+    /// those that do not pass through their schedulers, the first is asked again ten ticks later,
+    /// and then every five ticks.
     #[must_use]
     pub const fn resched_after(mut self, ticks: u32) -> Self {
         self.tree.variant = Variant::V2 { sched_qs_jiffies: ticks };
