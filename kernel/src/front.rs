@@ -506,10 +506,13 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
     /// queued, whose caller may have locks that the platform's functions want.
     pub(crate) fn counted(&mut self) {
         let kernel = self.kernel;
-        let cpu = &kernel.cpus[self.cpu];
-        self.own.count_queued(&cpu.seen);
+        let seen = &kernel.cpus[self.cpu].seen;
+        self.own.count_queued(seen);
         let (options, callbacks) = (&kernel.plan.options, &self.own.tree.callbacks);
-        let is_near = zone(cpu.waiting(), kernel.share) != Zone::Free;
+        // Relaxed: this CPU's own word.
+        let waiting =
+            Amount { objects: callbacks.len(), bytes: seen.bytes.load(Ordering::Relaxed) };
+        let is_near = zone(waiting, kernel.share) != Zone::Free;
         let hurries = is_near && callbacks.len() != callbacks.ready();
         let is_excess = self.own.tree.is_excess(options) || hurries;
         // All that are ready run in one pass.
