@@ -109,8 +109,8 @@ pub unsafe trait Linked: Sync {
 pub struct RcuList<T, D> {
     /// The first node is its next one, and the last one its previous one.
     ends: Link,
-    /// A list of `T`s and of no others: it hands out what was put in through a shared reference. And
-    /// of that domain alone.
+    /// A list of `T`s and of no others, since it hands out what was put in through a shared
+    /// reference; and of that domain alone.
     links: PhantomData<fn(T, D) -> (T, D)>,
 }
 
