@@ -75,8 +75,8 @@ const MOVED: u32 = 2;
 
 /// Somebody wants the CPU to help with its next `cond_resched()` or context switch. (The sign.)
 const URGENT: u32 = 1 << 31;
-/// And to pass a momentary extended quiescent state then, for the scan to see. By itself it asks for
-/// nothing: the tick may have taken note ([`Variant::Today`]).
+/// And to pass a momentary extended quiescent state then, for the scan to see. By itself it asks
+/// for nothing: the tick may have taken note ([`Variant::Today`]).
 const HEAVY: u32 = 2;
 
 /// What others see of a CPU, or ask of it.
