@@ -118,7 +118,7 @@ fn unlink<K>(shared: &Arc<Shared<K>>) -> NonNull<Head> {
     NonNull::from(Box::leak(free)).cast()
 }
 
-/// CPU 0 ticks in the kernel, after so long that each scan is due.
+/// A CPU ticks in the kernel, after so long that each scan is due.
 fn tick<E: GracePeriods<2>>(kernel: &Kernel<Threads, 2, E>) {
     kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
     kernel.tick(&kernel.irq_enter(), false);
@@ -253,14 +253,21 @@ fn a_driven_engine_while_a_handler_comes_in_idle() {
     is_interrupted_in_idle::<Driven<Relay<Fixed<2>>>>();
 }
 
-/// CPU 1 unlinks, and frees when a cookie is done. CPU 0's grace period may begin before the
-/// cookie, and ends while CPU 0 is in a section: a tick interrupts that.
-#[test]
-fn a_cookie_is_taken_while_another_cpu_begins_a_grace_period() {
+/// Queues a callback that does nothing: a grace period is wanted.
+fn call_nothing(kernel: &Kernel<Threads, 2>) {
     unsafe fn nothing(head: NonNull<Head>) {
         // SAFETY: it came from a box, and is nobody's any more.
         drop(unsafe { Box::from_raw(head.as_ptr()) });
     }
+    let head = NonNull::from(Box::leak(Box::new(Head::new())));
+    // SAFETY: the box is the callback's now.
+    unsafe { kernel.call(head, nothing) }.unwrap();
+}
+
+/// CPU 1 unlinks, and frees when a cookie is done. CPU 0's grace period may begin before the
+/// cookie, and ends while CPU 0 is in a section: a tick interrupts that.
+#[test]
+fn a_cookie_is_taken_while_another_cpu_begins_a_grace_period() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(|| {
@@ -280,9 +287,7 @@ fn a_cookie_is_taken_while_another_cpu_begins_a_grace_period() {
             }
         });
         read(&shared);
-        let head = NonNull::from(Box::leak(Box::new(Head::new())));
-        // SAFETY: the box is the callback's now.
-        unsafe { shared.kernel.call(head, nothing) }.unwrap();
+        call_nothing(&shared.kernel);
         tick(&shared.kernel);
         shared.kernel.context_switch();
         // A section, as `read` is, in which the tick comes.
@@ -295,6 +300,44 @@ fn a_cookie_is_taken_while_another_cpu_begins_a_grace_period() {
         thread.join().unwrap();
         ticks(&shared.kernel, 4);
         assert!(shared.kernel.cpu_snapshot(0).is_some_and(|seen| seen.callbacks == 0));
+    });
+}
+
+/// CPU 1 unlinks, begins a grace period and reports; CPU 0 ends it, without a fence of its own.
+#[test]
+fn a_cookie_of_a_grace_period_that_another_cpu_ends() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(|| {
+        let shared = Shared::new(started::<TreeRcu<2>>(Threads::new(), false));
+        let other = shared.clone();
+        let thread = loom::thread::spawn(move || {
+            CPU.with(|own| own.set(1));
+            other.link.store(1, Ordering::Release);
+            let cookie = other.kernel.cookie();
+            call_nothing(&other.kernel);
+            tick(&other.kernel);
+            other.kernel.context_switch();
+            tick(&other.kernel);
+            // Later: loom lets CPU 0 go on.
+            loom::thread::yield_now();
+            if other.kernel.poll(cookie) {
+                // SAFETY: no section sees it any more, which loom checks.
+                other.old.with_mut(|old| unsafe { *old = 1 });
+            }
+        });
+        read(&shared);
+        tick(&shared.kernel);
+        shared.kernel.context_switch();
+        tick(&shared.kernel);
+        thread.join().unwrap();
+        for cpu in [0, 1, 0, 1, 0, 1] {
+            CPU.with(|own| own.set(cpu));
+            shared.kernel.context_switch();
+            tick(&shared.kernel);
+        }
+        shared.kernel.run_callbacks(1, 1);
+        assert!(shared.kernel.cpu_snapshot(1).is_some_and(|seen| seen.callbacks == 0));
     });
 }
 
