@@ -586,6 +586,38 @@ fn a_section_that_sleeps_while_another_cpu_checks_the_counts() {
     });
 }
 
+/// One thread unlinks, and frees when a cookie is done. The other one drives a grace period, which
+/// may begin before the cookie, between two sections.
+#[test]
+fn a_cookie_of_an_srcu_is_taken_while_another_thread_begins_a_grace_period() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(|| {
+        let shared = Shared::new(Srcu::<_, 2>::new(Threads::new(), at_once(), 1_000));
+        let other = shared.clone();
+        let thread = loom::thread::spawn(move || {
+            other.link.store(1, Ordering::Release);
+            let cookie = other.kernel.cookie();
+            // Later: loom lets the other thread go on.
+            loom::thread::yield_now();
+            if other.kernel.poll(cookie) {
+                // SAFETY: no section sees it any more, which loom checks.
+                other.old.with_mut(|old| unsafe { *old = 1 });
+            }
+        });
+        let section = || {
+            let _section = shared.kernel.read();
+            read(&shared);
+        };
+        section();
+        let started = shared.kernel.start();
+        (0..6).for_each(|_| _ = shared.kernel.run(0));
+        assert!(shared.kernel.poll(started));
+        section();
+        thread.join().unwrap();
+    });
+}
+
 /// If its wake-up is lost, loom finds that no thread can go on.
 #[test]
 fn a_thread_that_waits_while_another_runs_what_it_waits_for() {
