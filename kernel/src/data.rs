@@ -101,10 +101,13 @@ unsafe fn retire<P: NonNullPtr + Send, D: Domain>(raw: NonNull<P::Target>) {
     }
 }
 
+/// Of this domain alone, also where it is a subtype of another.
+type Of<D> = PhantomData<fn(D) -> D>;
+
 /// What both cells are.
 struct Cell<P: NonNullPtr, D> {
     raw: AtomicPtr<P::Target>,
-    owns: PhantomData<(P, fn(D) -> D)>,
+    owns: PhantomData<(P, Of<D>)>,
 }
 
 // SAFETY: it is an owner, which may be dropped on another CPU.
@@ -328,7 +331,7 @@ impl<P: NonNullPtr + Send, D: Domain> RcuOptionReadGuard<'_, P, D> {
 #[repr(transparent)]
 pub struct RcuDrop<T: NonNullPtr + Send, D: Domain> {
     value: ManuallyDrop<T>,
-    domain: PhantomData<fn(D) -> D>,
+    domain: Of<D>,
 }
 
 impl<T: NonNullPtr + Send, D: Domain> RcuDrop<T, D> {
