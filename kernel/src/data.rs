@@ -101,8 +101,8 @@ unsafe fn retire<P: NonNullPtr + Send, D: Domain>(raw: NonNull<P::Target>) {
     }
 }
 
-/// Of this domain alone, also where it is a subtype of another.
-type Of<D> = PhantomData<fn(D) -> D>;
+/// Of this type alone, also where it is a subtype of another.
+pub(crate) type Of<T> = PhantomData<fn(T) -> T>;
 
 /// What both cells are.
 struct Cell<P: NonNullPtr, D> {

@@ -11,7 +11,7 @@
 use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 
-use crate::data::Domain;
+use crate::data::{Domain, Of};
 use crate::sync::{AtomicPtr, Ordering, constant};
 
 /// Embedded in a node.
@@ -111,7 +111,7 @@ pub struct RcuList<T, D> {
     ends: Link,
     /// A list of `T`s and of no others, since it hands out what was put in through a shared
     /// reference; and of that domain alone.
-    links: PhantomData<fn(T, D) -> (T, D)>,
+    links: Of<(T, D)>,
 }
 
 impl<T, D> core::fmt::Debug for RcuList<T, D> {
