@@ -24,6 +24,31 @@ use crate::sync::{AtomicPtr, Ordering, constant};
 
 /// The kernel to which cells belong: its sections, and its [`Kernel`](crate::Kernel).
 ///
+/// A cell or a list of one domain is none of another, also if one domain is a subtype of the other.
+/// Of these the first compiles alone:
+///
+/// ```
+/// # use kernel::{NonNullPtr, Rcu};
+/// type Domain = fn(&'static ());
+/// fn same<P: NonNullPtr>(cell: &Rcu<P, Domain>) -> &Rcu<P, Domain> {
+///     cell
+/// }
+/// ```
+/// ```compile_fail
+/// # use kernel::{NonNullPtr, Rcu};
+/// # type Domain = fn(&'static ());
+/// fn other<P: NonNullPtr>(cell: &Rcu<P, fn(&())>) -> &Rcu<P, Domain> {
+///     cell
+/// }
+/// ```
+/// ```compile_fail
+/// # use kernel::RcuList;
+/// # type Domain = fn(&'static ());
+/// fn other<T>(list: &RcuList<T, fn(&())>) -> &RcuList<T, Domain> {
+///     list
+/// }
+/// ```
+///
 /// # Safety
 /// - While a [`Section`](Self::Section) lives, the code that has it is in a section, as the kernel
 ///   whose [`Kernel::call`](crate::Kernel::call) is called understands it. It is not `Send`, unless
@@ -76,10 +101,13 @@ unsafe fn retire<P: NonNullPtr + Send, D: Domain>(raw: NonNull<P::Target>) {
     }
 }
 
+/// Of this type alone, also where it is a subtype of another.
+pub(crate) type Of<T> = PhantomData<fn(T) -> T>;
+
 /// What both cells are.
 struct Cell<P: NonNullPtr, D> {
     raw: AtomicPtr<P::Target>,
-    owns: PhantomData<(P, fn() -> D)>,
+    owns: PhantomData<(P, Of<D>)>,
 }
 
 // SAFETY: it is an owner, which may be dropped on another CPU.
@@ -303,7 +331,7 @@ impl<P: NonNullPtr + Send, D: Domain> RcuOptionReadGuard<'_, P, D> {
 #[repr(transparent)]
 pub struct RcuDrop<T: NonNullPtr + Send, D: Domain> {
     value: ManuallyDrop<T>,
-    domain: PhantomData<fn() -> D>,
+    domain: Of<D>,
 }
 
 impl<T: NonNullPtr + Send, D: Domain> RcuDrop<T, D> {

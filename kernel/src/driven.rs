@@ -46,12 +46,12 @@ use crate::periods::{Front, FrontPlan, GracePeriods};
 use crate::platform::CpuSet;
 use crate::sync::{Ordering, fence};
 
-/// An engine for [`Driven`], over the CPUs of a kernel.
+/// An engine for [`Driven`], over the CPUs of a kernel that is built for so many.
 ///
 /// # Safety
 /// Between [`Host::began`] and [`Host::ended`] of the same grace periods, those of CPU 0, the
-/// engine was notified of a quiescent state of each CPU. The two alternate.
-pub unsafe trait Drivable: Engine + Send + Sized {
+/// engine was notified of a quiescent state of each of these CPUs. The two alternate.
+pub unsafe trait Drivable<const CPUS: usize>: Engine + Send + Sized {
     /// A new engine.
     fn new() -> Self;
 
@@ -66,7 +66,7 @@ pub unsafe trait Drivable: Engine + Send + Sized {
 macro_rules! drivable {
     ($($engine:ident($($parameters:expr)?) $(as $cpu:expr)?;)*) => {$(
         // SAFETY: the explorer steps through the engine, and finds no grace period that is shorter.
-        unsafe impl<const CPUS: usize> Drivable for $engine<Fixed<CPUS>> {
+        unsafe impl<const CPUS: usize> Drivable<CPUS> for $engine<Fixed<CPUS>> {
             fn new() -> Self {
                 Self::with(Fixed(CPUS), $($parameters,)? Start::default(), grace::steps::Intact)
             }
@@ -92,9 +92,22 @@ drivable! {
 ///
 /// ```
 /// use kernel::engine::{store::Fixed, tick::Tick};
-/// use kernel::{Driven, Kernel};
+/// use kernel::{Driven, Kernel, Options, Platform};
 ///
-/// type Rcu<Platform> = Kernel<Platform, 8, Driven<Tick<Fixed<8>>>>;
+/// fn rcu<P: Platform>(platform: P) -> Kernel<P, 8, Driven<Tick<Fixed<8>>>> {
+///     Kernel::new(platform, Options::new(100, 8))
+/// }
+/// ```
+///
+/// It is over as many CPUs as the kernel: one over fewer would wait for no section of the others.
+///
+/// ```compile_fail,E0277
+/// # use kernel::engine::{store::Fixed, tick::Tick};
+/// # use kernel::{Driven, Kernel, Options, Platform};
+/// #
+/// fn rcu<P: Platform>(platform: P) -> Kernel<P, 8, Driven<Tick<Fixed<7>>>> {
+///     Kernel::new(platform, Options::new(100, 8))
+/// }
 /// ```
 #[derive(Debug)]
 pub struct Driven<E> {
@@ -165,16 +178,15 @@ impl Host for Driver<'_, '_, '_> {
     }
 }
 
-impl<E: Drivable> Driven<E> {
+impl<E: Engine> Driven<E> {
     /// Notifies the engine.
     fn tell(&mut self, at: &mut Front<'_, '_>, what: impl FnOnce(&mut E, &mut dyn Host)) {
         let Self { engine, sequence, raised, looked, passed_over } = self;
         what(engine, &mut Driver { at, sequence, raised, looked, passed_over });
     }
 
-    /// Asks for a grace period.
-    fn ask(&mut self, at: &mut Front<'_, '_>, urgency: Urgency) {
-        let cpu = E::asks_as(at.cpu);
+    /// Asks for a grace period on behalf of `cpu`.
+    fn ask(&mut self, at: &mut Front<'_, '_>, cpu: usize, urgency: Urgency) {
         let callback = Callback { urgency, bytes: 0 };
         self.tell(at, |engine, host| engine.queue(cpu, callback, host));
     }
@@ -232,7 +244,7 @@ impl<E: Drivable> Driven<E> {
     }
 }
 
-impl<E: Drivable, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
+impl<E: Drivable<CPUS>, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
     const LOOKS_AT_EACH_TICK: bool = true;
 
     fn new(_: &Options, sequence: Sequence) -> Self {
@@ -260,7 +272,7 @@ impl<E: Drivable, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
             let cpu = at.cpu;
             self.tell(at, |engine, host| engine.tick(cpu, Mode::Kernel, host));
             if self.engine.waiting(E::asks_as(cpu)) == 0 {
-                self.ask(at, Urgency::Background);
+                self.ask(at, E::asks_as(cpu), Urgency::Background);
             }
         }
         self.run_raised(at);
@@ -280,7 +292,7 @@ impl<E: Drivable, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
 
     fn want(&mut self, _: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) -> Cookie {
         let cookie = self.sequence.snapshot();
-        self.ask(at, Urgency::Normal);
+        self.ask(at, E::asks_as(at.cpu), Urgency::Normal);
         self.run_raised(at);
         self.notice(at);
         cookie

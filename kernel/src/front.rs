@@ -49,9 +49,9 @@ impl Options {
         .resched_after(hz / 20)
     }
 
-    /// Sets the age of a grace period, in ticks, at which a busy CPU is asked to reschedule. If the
-    /// CPU does not pass through its scheduler, it is asked again ten ticks later, and then every
-    /// five ticks.
+    /// Sets the age of a grace period, in ticks, at which each busy CPU is asked to reschedule. Of
+    /// those that do not pass through their schedulers, the first is asked again ten ticks later,
+    /// and then every five ticks.
     #[must_use]
     pub const fn resched_after(mut self, ticks: u32) -> Self {
         self.tree.variant = Variant::V2 { sched_qs_jiffies: ticks };
@@ -510,12 +510,13 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
         self.own.count_queued(seen);
         let (options, callbacks) = (&kernel.plan.options, &self.own.tree.callbacks);
         // Relaxed: this CPU's own word.
-        let bytes = seen.bytes.load(Ordering::Relaxed);
-        let has_many_bytes = bytes >= kernel.near.bytes;
-        let hurries = has_many_bytes && callbacks.len() != callbacks.ready();
+        let waiting =
+            Amount { objects: callbacks.len(), bytes: seen.bytes.load(Ordering::Relaxed) };
+        let is_near = zone(waiting, kernel.share) != Zone::Free;
+        let hurries = is_near && callbacks.len() != callbacks.ready();
         let is_excess = self.own.tree.is_excess(options) || hurries;
         // All that are ready run in one pass.
-        self.own.tree.is_limit_lifted |= has_many_bytes;
+        self.own.tree.is_limit_lifted |= is_near;
         if is_excess || self.own.tree.overload_changes(options) {
             self.locked(|machine, plan, tree| {
                 machine.periods.note_overload(plan, tree);

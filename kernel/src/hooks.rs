@@ -16,6 +16,10 @@ use crate::sync::{Ordering, fence};
 /// fn send<T: Send>() {}
 /// send::<kernel::Interrupt>();
 /// ```
+/// ```
+/// fn send<T>() {}
+/// send::<kernel::Interrupt>();
+/// ```
 #[derive(Debug)]
 #[must_use = "the hook at the handler's end needs it"]
 pub struct Interrupt {

@@ -11,7 +11,7 @@
 use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 
-use crate::data::Domain;
+use crate::data::{Domain, Of};
 use crate::sync::{AtomicPtr, Ordering, constant};
 
 /// Embedded in a node.
@@ -66,9 +66,10 @@ pub unsafe trait Linked: Sync {
 /// A list of nodes that belong to the kernel. Readers take no lock; one updater at a time changes
 /// it, under a lock of the kernel's.
 ///
-/// A list of one type is no list of another one, also if they differ in a lifetime only:
+/// A list of one type is no list of another one, also if they differ in a lifetime only. Of these
+/// the first compiles alone:
 ///
-/// ```compile_fail
+/// ```
 /// # use kernel::{Link, Linked, RcuList};
 ///
 /// struct Name<'n>(Link, &'n str);
@@ -77,15 +78,40 @@ pub unsafe trait Linked: Sync {
 ///     const OFFSET: usize = core::mem::offset_of!(Name<'_>, 0);
 /// }
 ///
+/// fn same<'l, 'n, D>(list: &'l RcuList<Name<'n>, D>) -> &'l RcuList<Name<'n>, D> {
+///     list
+/// }
+/// ```
+/// ```compile_fail
+/// # use kernel::{Link, Linked, RcuList};
+/// #
+/// # struct Name<'n>(Link, &'n str);
+/// # // SAFETY: the field is there, and private.
+/// # unsafe impl Linked for Name<'_> {
+/// #     const OFFSET: usize = core::mem::offset_of!(Name<'_>, 0);
+/// # }
 /// fn longer<'l, 'n, D>(list: &'l RcuList<Name<'n>, D>) -> &'l RcuList<Name<'static>, D> {
+///     list
+/// }
+/// ```
+/// ```compile_fail
+/// # use kernel::{Link, Linked, RcuList};
+/// #
+/// # struct Name<'n>(Link, &'n str);
+/// # // SAFETY: the field is there, and private.
+/// # unsafe impl Linked for Name<'_> {
+/// #     const OFFSET: usize = core::mem::offset_of!(Name<'_>, 0);
+/// # }
+/// fn shorter<'l, 'n, D>(list: &'l RcuList<Name<'static>, D>) -> &'l RcuList<Name<'n>, D> {
 ///     list
 /// }
 /// ```
 pub struct RcuList<T, D> {
     /// The first node is its next one, and the last one its previous one.
     ends: Link,
-    /// A list of `T`s and of no others: it hands out what was put in through a shared reference.
-    links: PhantomData<fn(T) -> (T, D)>,
+    /// A list of `T`s and of no others, since it hands out what was put in through a shared
+    /// reference; and of that domain alone.
+    links: Of<(T, D)>,
 }
 
 impl<T, D> core::fmt::Debug for RcuList<T, D> {

@@ -54,7 +54,8 @@ impl<T> Lock<T> {
         // Acquire: pairs with the Release of the guard's drop [KN-3], by which all that was done
         // under the lock before is seen.
         // (A guard is made only then: the drop of another would free the lock.)
-        (self.is_held.swap(1, Ordering::Acquire) == 0).then(|| Guard { lock: self })
+        let taken = self.is_held.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok().then(|| Guard { lock: self })
     }
 }
 

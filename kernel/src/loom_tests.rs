@@ -1,5 +1,5 @@
-//! The front under loom: a CPU that goes in or out of idle beside one whose grace period scans;
-//! cells and lists over it; and SRCU.
+//! The front under loom: a CPU that goes in or out of idle, or ticks, beside one whose grace period
+//! scans; cookies, barriers, the lock; cells and lists over it; and SRCU.
 //!
 //! CPU 0 unlinks, queues a callback and ticks a few times; CPU 1 is in a section or two. In every
 //! interleaving, and with every value that a load may give, no section that has seen the old value
@@ -15,6 +15,7 @@ use std::boxed::Box;
 
 use crate::engine::store::Fixed;
 use crate::engine::{tick::Tick, token::Relay};
+use crate::lock::Lock;
 use crate::srcu::{Published, Srcu};
 use crate::{
     CpuSet, Domain, Driven, GracePeriods, Head, Kernel, Link, Linked, Options, Platform, Rcu,
@@ -117,6 +118,12 @@ fn unlink<K>(shared: &Arc<Shared<K>>) -> NonNull<Head> {
     NonNull::from(Box::leak(free)).cast()
 }
 
+/// A CPU ticks in the kernel, after so long that each scan is due.
+fn tick<E: GracePeriods<2>>(kernel: &Kernel<Threads, 2, E>) {
+    kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
+    kernel.tick(&kernel.irq_enter(), false);
+}
+
 /// CPU 0: unlinks the old value and has it freed.
 fn update<E: GracePeriods<2>>(shared: &Arc<Front<E>>) {
     let head = unlink(shared);
@@ -125,8 +132,7 @@ fn update<E: GracePeriods<2>>(shared: &Arc<Front<E>>) {
     unsafe { kernel.call(head, free::<Kernel<Threads, 2, E>>) }.unwrap();
     for _ in 0..4 {
         kernel.context_switch();
-        kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
-        kernel.tick(&kernel.irq_enter(), false);
+        tick(kernel);
     }
     // Not before: it has a fence of its own, which would do for that of the grace period.
     kernel.run_callbacks(0, 1);
@@ -141,22 +147,27 @@ fn read<K>(shared: &Shared<K>) {
     }
 }
 
+/// A kernel whose CPUs have started, on CPU 0. The other one is idle, or not.
+fn started<E: GracePeriods<2>>(platform: Threads, is_idle: bool) -> Kernel<Threads, 2, E> {
+    let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
+    let kernel = Kernel::new(platform, options);
+    for cpu in [1, 0] {
+        CPU.with(|own| own.set(cpu));
+        kernel.cpu_starting(cpu);
+        kernel.cpu_online(cpu);
+        if cpu == 1 && is_idle {
+            kernel.idle_enter();
+        }
+    }
+    kernel
+}
+
 /// Runs CPU 1, which is idle at first or not, beside CPU 0.
 fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Front<E>)) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(move || {
-        let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
-        let kernel = Kernel::<_, 2, E>::new(Threads::new(), options);
-        for cpu in [1, 0] {
-            CPU.with(|own| own.set(cpu));
-            kernel.cpu_starting(cpu);
-            kernel.cpu_online(cpu);
-            if cpu == 1 && is_idle {
-                kernel.idle_enter();
-            }
-        }
-        let shared = Shared::new(kernel);
+        let shared = Shared::new(started::<E>(Threads::new(), is_idle));
         let other = shared.clone();
         let thread = loom::thread::spawn(move || {
             CPU.with(|own| own.set(1));
@@ -167,8 +178,7 @@ fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Front<E>)) {
         // What is left is freed: CPU 1 is idle by now.
         for _ in 0..8 {
             shared.kernel.context_switch();
-            shared.kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
-            shared.kernel.tick(&shared.kernel.irq_enter(), false);
+            tick(&shared.kernel);
             shared.kernel.run_callbacks(0, 1);
         }
         assert!(!shared.kernel.has_callbacks());
@@ -195,6 +205,18 @@ fn is_interrupted_in_idle<E: GracePeriods<2> + 'static>() {
         let interrupt = shared.kernel.nmi_enter();
         read(shared);
         shared.kernel.nmi_exit(interrupt);
+    });
+}
+
+/// Both want the lock.
+#[test]
+fn two_cpus_that_tick() {
+    model::<TreeRcu<2>>(false, |shared| {
+        read(shared);
+        shared.kernel.context_switch();
+        shared.kernel.tick(&shared.kernel.irq_enter(), false);
+        read(shared);
+        shared.kernel.idle_enter();
     });
 }
 
@@ -229,6 +251,137 @@ fn a_driven_engine_while_a_cpu_goes_idle() {
 fn a_driven_engine_while_a_handler_comes_in_idle() {
     is_interrupted_in_idle::<Driven<Tick<Fixed<2>>>>();
     is_interrupted_in_idle::<Driven<Relay<Fixed<2>>>>();
+}
+
+/// Queues a callback that does nothing: a grace period is wanted.
+fn call_nothing(kernel: &Kernel<Threads, 2>) {
+    unsafe fn nothing(head: NonNull<Head>) {
+        // SAFETY: it came from a box, and is nobody's any more.
+        drop(unsafe { Box::from_raw(head.as_ptr()) });
+    }
+    let head = NonNull::from(Box::leak(Box::new(Head::new())));
+    // SAFETY: the box is the callback's now.
+    unsafe { kernel.call(head, nothing) }.unwrap();
+}
+
+/// CPU 1 unlinks, and frees when a cookie is done. CPU 0's grace period may begin before the
+/// cookie, and ends while CPU 0 is in a section: a tick interrupts that.
+#[test]
+fn a_cookie_is_taken_while_another_cpu_begins_a_grace_period() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(|| {
+        let shared = Shared::new(started::<TreeRcu<2>>(Threads::new(), false));
+        let other = shared.clone();
+        let thread = loom::thread::spawn(move || {
+            CPU.with(|own| own.set(1));
+            other.link.store(1, Ordering::Release);
+            let cookie = other.kernel.cookie();
+            other.kernel.idle_enter();
+            // Later: loom lets CPU 0 go on.
+            loom::thread::yield_now();
+            // As an NMI does in idle.
+            if other.kernel.poll(cookie) {
+                // SAFETY: no section sees it any more, which loom checks.
+                other.old.with_mut(|old| unsafe { *old = 1 });
+            }
+        });
+        read(&shared);
+        call_nothing(&shared.kernel);
+        tick(&shared.kernel);
+        shared.kernel.context_switch();
+        // A section, as `read` is, in which the tick comes.
+        let is_old = shared.link.load(Ordering::Relaxed) == 0;
+        (0..2).for_each(|_| tick(&shared.kernel));
+        if is_old {
+            // SAFETY: it is not freed before the section ends, which loom checks.
+            shared.old.with(|old| assert_eq!(unsafe { *old }, 0));
+        }
+        thread.join().unwrap();
+        ticks(&shared.kernel, 4);
+        assert!(shared.kernel.cpu_snapshot(0).is_some_and(|seen| seen.callbacks == 0));
+    });
+}
+
+/// CPU 1 unlinks, begins a grace period and reports; CPU 0 ends it, without a fence of its own.
+#[test]
+fn a_cookie_of_a_grace_period_that_another_cpu_ends() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(|| {
+        let shared = Shared::new(started::<TreeRcu<2>>(Threads::new(), false));
+        let other = shared.clone();
+        let thread = loom::thread::spawn(move || {
+            CPU.with(|own| own.set(1));
+            other.link.store(1, Ordering::Release);
+            let cookie = other.kernel.cookie();
+            call_nothing(&other.kernel);
+            tick(&other.kernel);
+            other.kernel.context_switch();
+            tick(&other.kernel);
+            // Later: loom lets CPU 0 go on.
+            loom::thread::yield_now();
+            if other.kernel.poll(cookie) {
+                // SAFETY: no section sees it any more, which loom checks.
+                other.old.with_mut(|old| unsafe { *old = 1 });
+            }
+        });
+        read(&shared);
+        tick(&shared.kernel);
+        shared.kernel.context_switch();
+        tick(&shared.kernel);
+        thread.join().unwrap();
+        for cpu in [0, 1, 0, 1, 0, 1] {
+            CPU.with(|own| own.set(cpu));
+            shared.kernel.context_switch();
+            tick(&shared.kernel);
+        }
+        shared.kernel.run_callbacks(1, 1);
+        assert!(shared.kernel.cpu_snapshot(1).is_some_and(|seen| seen.callbacks == 0));
+    });
+}
+
+/// If its wake-up is lost, loom finds that no thread can go on.
+#[test]
+fn a_barrier_while_another_cpu_runs_the_callbacks() {
+    loom::model(|| {
+        let platform = Threads { wakes: Some(Notify::new()), ..Threads::new() };
+        let shared = Shared::new(started::<TreeRcu<2>>(platform, true));
+        let kernel = &shared.kernel;
+        // SAFETY: the box is the callback's now.
+        unsafe { kernel.call(unlink(&shared), free::<Kernel<Threads, 2>>) }.unwrap();
+        while !kernel.has_callbacks() {
+            kernel.context_switch();
+            tick(kernel);
+        }
+        let other = shared.clone();
+        let thread = loom::thread::spawn(move || {
+            CPU.with(|own| own.set(1));
+            other.kernel.idle_exit();
+            other.kernel.barrier().unwrap();
+            // SAFETY: the callback has run, which loom checks.
+            assert_eq!(other.old.with(|old| unsafe { *old }), 1);
+        });
+        kernel.run_callbacks(0, 1);
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_lock_that_two_cpus_want() {
+    loom::model(|| {
+        let lock = Arc::new(Lock::new(UnsafeCell::new(0)));
+        let other = lock.clone();
+        let add = |lock: &Lock<UnsafeCell<u32>>| {
+            // SAFETY: the lock is held, which loom checks.
+            lock.lock().with_mut(|value| unsafe { *value += 1 });
+        };
+        let thread = loom::thread::spawn(move || add(&other));
+        add(&lock);
+        thread.join().unwrap();
+        // SAFETY: the other thread has ended.
+        assert_eq!(lock.lock().with(|value| unsafe { *value }), 2);
+    });
 }
 
 std::thread_local! {
@@ -278,8 +431,7 @@ impl Drop for Watched {
 fn ticks(kernel: &Kernel<Threads, 2>, count: usize) {
     for _ in 0..count {
         kernel.context_switch();
-        kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
-        kernel.tick(&kernel.irq_enter(), false);
+        tick(kernel);
     }
     kernel.run_callbacks(0, 10);
 }
@@ -295,15 +447,8 @@ fn reads<T: Send + Sync + 'static>(
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(move || {
-        let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
-        let kernel = Kernel::<_, 2>::new(Threads::new(), options);
-        let kernel = Arc::new(kernel);
+        let kernel = Arc::new(started(Threads::new(), false));
         KERNEL.set(Some(NonNull::from(&*kernel)));
-        for cpu in [1, 0] {
-            CPU.with(|own| own.set(cpu));
-            kernel.cpu_starting(cpu);
-            kernel.cpu_online(cpu);
-        }
         let made = Arc::new(make());
         let (its_kernel, its_own) = (kernel.clone(), made.clone());
         let thread = loom::thread::spawn(move || {
@@ -438,6 +583,38 @@ fn a_section_that_sleeps_while_another_cpu_checks_the_counts() {
         (0..4).for_each(|_| _ = shared.kernel.run(1));
         // SAFETY: all threads have ended.
         assert_eq!(shared.old.with(|old| unsafe { *old }), 1, "it was freed");
+    });
+}
+
+/// One thread unlinks, and frees when a cookie is done. The other one drives a grace period, which
+/// may begin before the cookie, between two sections.
+#[test]
+fn a_cookie_of_an_srcu_is_taken_while_another_thread_begins_a_grace_period() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(|| {
+        let shared = Shared::new(Srcu::<_, 2>::new(Threads::new(), at_once(), 1_000));
+        let other = shared.clone();
+        let thread = loom::thread::spawn(move || {
+            other.link.store(1, Ordering::Release);
+            let cookie = other.kernel.cookie();
+            // Later: loom lets the other thread go on.
+            loom::thread::yield_now();
+            if other.kernel.poll(cookie) {
+                // SAFETY: no section sees it any more, which loom checks.
+                other.old.with_mut(|old| unsafe { *old = 1 });
+            }
+        });
+        let section = || {
+            let _section = shared.kernel.read();
+            read(&shared);
+        };
+        section();
+        let started = shared.kernel.start();
+        (0..6).for_each(|_| _ = shared.kernel.run(0));
+        assert!(shared.kernel.poll(started));
+        section();
+        thread.join().unwrap();
     });
 }
 

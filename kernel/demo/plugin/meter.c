@@ -4,7 +4,7 @@
  * it. It counts where QEMU runs one hart at a time, in one thread.
  *
  * The kernel writes to words that mark where counting begins, where a unit of work ends, and where
- * the rest of a row is printed (src/meter.rs). For a unit that is:
+ * the rest of a row is printed (src/dcache.rs). For a unit that is:
  *
  * - instructions of all harts, with those of the firmware, but not while a hart spins for a lock:
  *   if the hart that holds it has lost its turn, as it may when a timer runs out, others spin for

@@ -55,13 +55,6 @@ impl<A: Store> Mask<A> {
         member
     }
 
-    /// Adds every CPU.
-    pub fn fill(&mut self) {
-        for cpu in 0..self.cpus {
-            self.insert(cpu);
-        }
-    }
-
     /// Takes every CPU out.
     pub fn clear(&mut self) {
         self.words.fill(0);

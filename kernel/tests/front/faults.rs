@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
+use kernel::engine::tree::{self, Variant};
 use kernel::{Head, Hook, Options, Refused, Zone};
 
 use crate::board::{
-    ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, migrate, on, under_each_engine,
+    ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, interrupt_after, migrate, on,
+    under_each_engine,
 };
 
 #[test]
@@ -346,6 +348,36 @@ fn callbacks_of_many_bytes_hurry_as_many_callbacks_do() {
 }
 
 #[test]
+fn callbacks_near_a_small_limit_hurry_as_many_callbacks_do() {
+    under_each_engine!(2, {
+        let limit = |options: Options| Options { callbacks_max: 2 * 200, ..options };
+        let machine = Machine::<2, E>::with(2, limit);
+        on(1, || machine.kernel.idle_enter());
+        let freed = counter();
+        let call = |calls| (0..calls).map(|_| machine.call(0, &freed)).last();
+        assert_eq!(call(149), Some(Zone::Free));
+        machine.switches(2 * ENOUGH, [0]);
+        assert!(on(0, || machine.kernel.run_callbacks(0, 1_000)));
+        assert_eq!(count(&freed), 10, "blimit: ten at a time");
+        machine.work(0);
+        assert_eq!(call(150), Some(Zone::Expedite));
+        machine.switches(2 * ENOUGH, [0]);
+        assert!(!on(0, || machine.kernel.run_callbacks(0, 1_000)), "all of them");
+        assert_eq!(count(&freed), 299);
+    });
+    let jiffies = |callbacks_max| {
+        let machine = Machine::<2>::with(2, |options| Options { callbacks_max, ..options });
+        on(1, || machine.kernel.idle_enter());
+        let freed = machine.frees(0);
+        (1..ENOUGH).find(|_| {
+            machine.jiffy(0);
+            count(&freed) == 1
+        })
+    };
+    assert!(jiffies(2) < jiffies(20), "it is scanned early");
+}
+
+#[test]
 fn a_cpu_that_was_asked_to_reschedule_in_vain_is_asked_again() {
     let machine = Machine::<2>::booted(2);
     machine.call(0, &counter());
@@ -409,4 +441,24 @@ fn a_cpu_takes_as_much_memory_as_the_readme_says() {
     // So many that what is rounded up, for few CPUs, does not show.
     let of_512 = size_of::<Machine<1_024>>() - size_of::<Machine<512>>();
     assert_eq!(of_512.div_ceil(512), 256 + 84, "its own lines, and its part of what is shared");
+}
+
+#[test]
+fn a_cpu_that_was_asked_for_help_and_has_helped_is_at_rest_again() {
+    for variant in [Variant::Today, Variant::v2(1_000)] {
+        let of_its_year =
+            |options: Options| Options { tree: tree::Options::new(variant, 1_000, 2), ..options };
+        let machine = Machine::<2>::with(2, of_its_year);
+        let freed = machine.frees(0);
+        machine.jiffies_beside_a_section(250, 1);
+        assert!(machine.reschedules(1) != 0 && count(&freed) == 0);
+        machine.jiffies(ENOUGH, [1, 0]);
+        assert_eq!(count(&freed), 1);
+        let is_slow = Rc::new(Cell::new(false));
+        let interrupts = is_slow.clone();
+        interrupt_after(1, Rc::new(move || interrupts.set(true)));
+        on(1, || machine.kernel.context_switch());
+        assert!(!is_slow.get(), "{variant:?}: it turns interrupts off a second time");
+        machine.jiffy(1);
+    }
 }

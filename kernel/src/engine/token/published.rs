@@ -66,11 +66,6 @@ impl<A: Store, S: Steps> Published<A, S> {
         Self { steps, own: store.of(store.cpus(), own), pending: 0, eqs: Mask::new(store) }
     }
 
-    /// The stations, for observers.
-    pub fn stations(&self) -> impl Iterator<Item = Station> {
-        self.own.iter().map(|own| own.station)
-    }
-
     fn successor(&self, cpu: usize) -> usize {
         (cpu + 1) % self.own.len()
     }

@@ -228,8 +228,8 @@ impl<A: Store, S: Steps> Relay<A, S> {
     /// Follows the token through `segment` as far as it has come. Returns whether it is through.
     /// Nudges the CPU on which it rests.
     ///
-    /// Whom it has gone by shows the number or is in an extended quiescent state, and stays so: one
-    /// a CPU that comes back finds the same of all before it, and shows the number
+    /// Whom it has gone by shows the number or is in an extended quiescent state, and stays so: a
+    /// CPU that comes back finds the same of all before it, and shows the number
     /// ([`Engine::exit_eqs`]).
     fn follow(&mut self, segment: usize, host: &mut dyn Host) -> bool {
         let Segment { mut position, mut rested_jiffies } = self.segments[segment];

@@ -73,9 +73,10 @@ const EXTENDED: u32 = 1 << 31;
 /// It has entered or left one since the last snapshot.
 const MOVED: u32 = 2;
 
-/// Somebody wants the CPU to help with its next `cond_resched()` or context switch.
-const URGENT: u32 = 1;
-/// And to pass a momentary extended quiescent state then, for the scan to see.
+/// Somebody wants the CPU to help with its next `cond_resched()` or context switch. (The sign.)
+const URGENT: u32 = 1 << 31;
+/// And to pass a momentary extended quiescent state then, for the scan to see. By itself it asks
+/// for nothing: the tick may have taken note ([`Variant::Today`]).
 const HEAVY: u32 = 2;
 
 /// What others see of a CPU, or ask of it.
@@ -134,7 +135,7 @@ impl Words {
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {
         // Relaxed: as in `ask`.
-        self.help.load(Ordering::Relaxed) != 0
+        self.help.load(Ordering::Relaxed) & URGENT != 0
     }
 
     /// Whether a scan finds the CPU quiescent: it is in an extended quiescent state now; or, if
@@ -256,7 +257,7 @@ impl<W: AllWords + ?Sized, H: Host + ?Sized> At<'_, W, H> {
             return false;
         }
         self.host.touch(Line::Mailbox(self.cpu), Access::Read);
-        if words.help.load(Ordering::Relaxed) & URGENT == 0 {
+        if !words.is_asked() {
             return false;
         }
         self.host.touch(Line::Mailbox(self.cpu), Access::Write);
@@ -288,7 +289,7 @@ impl<W: AllWords + ?Sized, H: Host + ?Sized> At<'_, W, H> {
         }
         let Some(words) = self.words.of(self.cpu) else { return };
         self.host.touch(Line::Mailbox(self.cpu), Access::Read);
-        if words.help.load(Ordering::Relaxed) & URGENT != 0 {
+        if words.is_asked() {
             // Whether it is to be heavy stays written: the context switch alone suffices here.
             words.help.fetch_and(!URGENT, Ordering::Relaxed);
             self.host.resched(self.cpu);
