@@ -16,7 +16,7 @@ use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::gp::slot::Slot;
-use crate::os::{clock, nap};
+use crate::os::{clock, nap, thread};
 use crate::reclaim::domain_state::{self, DomainState, Named};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
@@ -57,11 +57,12 @@ pub(crate) enum NoRoom {
     Refuses,
 }
 
-/// The context of the calling thread, for [`limit_action`].
+/// The context of the calling thread, for [`limit_action`]. A thread of the library's counts as in a
+/// callback wherever it runs user code, such as wakers: the worker cannot wait for itself.
 pub(crate) fn context() -> Context {
     if Sections::of_this_thread() != Sections::None {
         Context::Section
-    } else if running::in_callback() {
+    } else if running::in_callback() || thread::IS_OURS.get() {
         Context::Callback
     } else {
         Context::Outside
@@ -124,7 +125,7 @@ fn wait_or_borrow(
         (Context::Section, _) if queue.is_none() || local::refresh_over_limit(domain) => {
             LimitAction::Refuse
         }
-        // The thread may hold a lock that a closure needs which makes room.
+        // The thread may hold a lock that a closure needs which makes room, or be the worker.
         (Context::Callback, _) if contents == Contents::Closures => LimitAction::Refuse,
         (context, Some(queue)) => limit_action(context, &queue.local_stock().stock()),
         // A thread whose queue is gone has no local stock.

@@ -116,3 +116,24 @@ fn a_waker_forks() -> bool {
     }
     forks.has_forked() // else the worker was faster
 }
+
+/// A waker that called at the limit on the worker waited for the worker, which was this thread.
+#[test]
+fn a_waker_on_the_worker_is_refused_what_only_the_worker_could_make_room_for() {
+    let domain = lasting_domain();
+    tune(domain, |tuning| (tuning.objects_max, tuning.lazy) = (1, Duration::MAX));
+    domain.try_call(|| ()).unwrap(); // as many as there may be
+    let (worker, (said, called)) = (worker(), mpsc::channel());
+    let waker = waker_of(move || {
+        let is_refused = domain.call(|| ()).is_err();
+        said.send((thread::current().id() == worker, is_refused)).unwrap();
+    });
+    let called = beside_a_section(domain, |leave| {
+        let mut task = pin!(domain.synchronize_async());
+        assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        leave();
+        // No other thread drives.
+        called.recv_timeout(Duration::from_secs(60))
+    });
+    assert_eq!(called, Ok((true, true)), "it waits for itself");
+}
