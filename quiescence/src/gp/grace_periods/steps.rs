@@ -35,7 +35,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use grace::driver::{Needed, fence_needed};
-use grace::handover::Progress;
 use grace::policy::AnyPolicy;
 use grace::{Action, Cookie, Event, Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
@@ -488,11 +487,6 @@ impl<'a> Locked<'a> {
     /// Whose it is.
     pub(super) fn domain(&self) -> &'a GracePeriods {
         self.domain
-    }
-
-    pub(super) fn progress(&self) -> Progress {
-        // Relaxed: written under the machine's lock.
-        Progress { term: self.domain.term.load(Relaxed), steps: self.conduct.steps }
     }
 
     /// Counts a step of a driver. False if another one has taken its place: then it changes nothing
