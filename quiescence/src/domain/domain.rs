@@ -6,14 +6,13 @@ use grace::Urgency;
 
 use crate::domain::guard::Global;
 use crate::domain::names::Private;
+use crate::domain::own_section::may_wait;
 use crate::domain::tag::DomainTag;
-use crate::gp::grace_periods::Me;
 #[cfg(doc)]
 use crate::gp::tuning::Tuning;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{self, DomainState};
 use crate::reclaim::free::AtLimit;
-use crate::reclaim::local;
 use crate::reclaim::retire::{Retire, WithSize};
 use crate::reclaim::weigh::Weigh;
 use crate::reclaim::worker;
@@ -276,38 +275,6 @@ pub(crate) fn synchronize<K: DomainTag>(
     let core = domain_state::known(tag);
     // Again if a waker has begun a section on this thread meanwhile: `may_wait` panics then.
     while !core.grace_periods.synchronize(urgency, may_wait(core, "synchronize", location)) {}
-}
-
-/// The calling thread, which is about to wait for a grace period, or for an update.
-///
-/// # Panics
-/// If it would wait for itself.
-pub(crate) fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Me {
-    if let Some(section) = local::section_in(core) {
-        refuse(what, location, section);
-    }
-    Me::this_thread()
-}
-
-#[cold]
-#[track_caller]
-fn refuse(what: &str, location: &Location<'_>, section: local::Section) -> ! {
-    let began = section.began.map_or_else(|| "an unknown place".into(), ToString::to_string);
-    let (would, instead) = match what {
-        // An update may come, unless it waits at the limit for this thread.
-        "wait_changed" => ("may", "Qsbr::while_offline, or, in a task, changed"),
-        _ => ("would", "Qsbr::synchronize, Qsbr::while_offline or, in a task, synchronize_async"),
-    };
-    if section.qsbr {
-        panic!(
-            "quiescence: {what}() at {location} {would} wait for ever: this thread is a QSBR \
-             reader of the same domain, online since {began}; use {instead}"
-        );
-    }
-    panic!(
-        "quiescence: {what}() at {location} {would} wait for ever: this thread is inside a \
-         read-side critical section of the same domain, begun at {began}; drop the guard first"
-    );
 }
 
 /// A handle of a shared domain.
