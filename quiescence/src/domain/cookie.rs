@@ -5,9 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
 
-use crate::domain::domain::Domain;
-use crate::domain::own_section::may_wait;
 use crate::domain::tag::DomainTag;
+use crate::domain::{domain::Domain, own_section::may_wait};
 use crate::gp::grace_periods::{Attention, Me};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::worker;

@@ -202,7 +202,6 @@ impl GracePeriods {
                 }
             }
         }
-        state.conduct.steps = state.conduct.steps.wrapping_add(1);
         state.conduct.superseded = state.conduct.superseded.saturating_add(1);
         Some(driver)
     }

@@ -481,6 +481,7 @@ impl<'a> Locked<'a> {
     /// The same for a caller that holds the registry's lock, too: so the driver whose term ends
     /// sets no mark any more.
     pub(super) fn take_over(&mut self, _: &Readers<'_>, until: Until, me: Me) -> Driver {
+        self.conduct.steps = self.conduct.steps.wrapping_add(1);
         Driver { took_over: true, ..self.begin_term(until, me) }
     }
 
