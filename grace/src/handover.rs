@@ -48,8 +48,8 @@ impl Patience {
     pub const NEW: Self = Self { seen: None, ended: 0, doublings: 0, waited_ns: 0 };
 
     /// How long it is still to sleep before it checks the driver, whose step takes at least
-    /// `least_ns`. Drivers have taken `steps` steps (a take-over is one), `ended` grace periods have
-    /// ended, and `sleepers` other waiters sleep.
+    /// `least_ns`. Drivers have taken `steps` steps, of which a take-over is one, `ended` grace
+    /// periods have ended, and `sleepers` other waiters sleep.
     pub fn left_ns(&mut self, steps: u64, ended: u64, sleepers: usize, least_ns: u64) -> u64 {
         if self.seen.is_none() || self.ended != ended {
             self.doublings = RANKS.min(u32::try_from(sleepers).unwrap_or(RANKS));

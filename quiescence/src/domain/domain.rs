@@ -146,8 +146,8 @@ impl<K: DomainTag> Domain<K> {
     /// # Errors
     /// At the limit, if the thread may not wait: `f`, in an [`AtLimit`]. In a section of registered
     /// threads, a thread's first closure is still accepted; the next one is refused until there is
-    /// room. In a callback, one closure is accepted for each callback that has run. In what else the
-    /// library's own threads call (wakers, `tracing` subscribers, stall hooks), none is.
+    /// room. In a callback, one closure is accepted for each callback that has run. In what else
+    /// the library's own threads call (wakers, `tracing` subscribers, stall hooks), none is.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), AtLimit<F>> {
         defer::call(&self.tag, f, Patience::Waits)
     }

@@ -57,8 +57,8 @@ pub(crate) enum NoRoom {
     Refuses,
 }
 
-/// The context of the calling thread, for [`limit_action`]. A thread of the library's counts as in a
-/// callback wherever it runs user code, such as wakers: the worker cannot wait for itself.
+/// The context of the calling thread, for [`limit_action`]. The library's threads count as in a
+/// callback wherever they run user code, such as wakers: the worker cannot wait for itself.
 pub(crate) fn context() -> Context {
     if Sections::of_this_thread() != Sections::None {
         Context::Section
