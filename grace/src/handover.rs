@@ -86,7 +86,9 @@ impl Patience {
 /// longer than 50 us.
 #[derive(Clone, Copy, Debug)]
 pub struct PassersPatience {
-    steps: u64,
+    /// How many steps the last check saw; `None` before the first: a domain's first driver has
+    /// taken none while it is at its first.
+    seen: Option<u64>,
     since_ns: u64,
     /// Take-overs in this grace period, up to [`DOUBLINGS`].
     doublings: u32,
@@ -96,7 +98,7 @@ pub struct PassersPatience {
 
 impl PassersPatience {
     /// That of a new domain.
-    pub const NEW: Self = Self { steps: 0, since_ns: 0, doublings: 0, ended: 0 };
+    pub const NEW: Self = Self { seen: None, since_ns: 0, doublings: 0, ended: 0 };
 
     /// A caller finds a driver at work, whose step takes at least `least_ns`. Returns whether the
     /// patience has run out.
@@ -105,8 +107,8 @@ impl PassersPatience {
         if self.ended != ended {
             (self.ended, self.doublings) = (ended, 0);
         }
-        if self.steps != steps {
-            (self.steps, self.since_ns) = (steps, now_ns);
+        if self.seen != Some(steps) {
+            (self.seen, self.since_ns) = (Some(steps), now_ns);
             return false;
         }
         let waited_ns = now_ns.saturating_sub(self.since_ns);
@@ -160,9 +162,9 @@ mod tests {
     #[test]
     fn those_who_pass_are_patient_with_each_other() {
         let mut patience = PassersPatience::NEW;
-        let mut now_ns = 1;
+        let mut now_ns = 1_000_000_000;
         for doublings in 0..5 {
-            let steps = doublings + 1;
+            let steps = doublings; // the first driver is at its first
             assert!(!patience.has_run_out(now_ns, steps, 0, 0), "the look");
             let longest_ns = PATIENCE_NS << doublings;
             assert!(!patience.has_run_out(now_ns + longest_ns - 1, steps, 0, 0));

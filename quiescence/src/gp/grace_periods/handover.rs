@@ -251,7 +251,7 @@ mod tests {
         let aim = (Until::MustWait { tick: false }, Me::NOBODY);
         let mut state = core.lock();
         state.driven = true;
-        let mut now_ns = 1;
+        let mut now_ns = 1_000_000_000;
         (0..callers)
             .map(|_| {
                 let since_ns = now_ns;
