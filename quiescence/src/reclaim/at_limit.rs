@@ -57,12 +57,11 @@ pub(crate) enum NoRoom {
     Refuses,
 }
 
-/// The context of the calling thread, for [`limit_action`]. The library's threads count as in a
-/// callback wherever they run user code, such as wakers: the worker cannot wait for itself.
+/// The context of the calling thread, for [`limit_action`].
 pub(crate) fn context() -> Context {
     if Sections::of_this_thread() != Sections::None {
         Context::Section
-    } else if running::in_callback() || thread::IS_OURS.get() {
+    } else if running::in_callback() {
         Context::Callback
     } else {
         Context::Outside
@@ -119,14 +118,17 @@ fn wait_or_borrow(
     patience: Patience,
 ) -> Result<(), NoRoom> {
     let domain = tag.core();
+    // The worker makes room for a closure. In a callback this thread may hold a lock that it needs
+    // for that; and a thread of the library may be the worker, in a waker.
+    let holds_up_worker =
+        contents == Contents::Closures && (running::in_callback() || thread::IS_OURS.get());
     let limit_action = match (context(), queue) {
         // One object or closure of a thread may go over the limit at a time. If other threads have
         // made room, the thread is within the limit again.
         (Context::Section, _) if queue.is_none() || local::refresh_over_limit(domain) => {
             LimitAction::Refuse
         }
-        // The thread may hold a lock that a closure needs which makes room, or be the worker.
-        (Context::Callback, _) if contents == Contents::Closures => LimitAction::Refuse,
+        (Context::Outside | Context::Callback, _) if holds_up_worker => LimitAction::Refuse,
         (context, Some(queue)) => limit_action(context, &queue.local_stock().stock()),
         // A thread whose queue is gone has no local stock.
         (_, None) => LimitAction::WaitAndFree,
