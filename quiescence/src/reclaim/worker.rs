@@ -120,15 +120,19 @@ fn expect(handle: &Handle, turn: NextTurn) -> bool {
     let close_at_ns = now_ns.saturating_add(handle.grace_periods.tuning.lazy_ns());
     let due_ns = due(turn, now_ns, close_at_ns);
     let is_known = handle.queues.announced.swap(true, Relaxed);
+    let mut is_sooner = false;
     if is_known {
         // If it is not in the list, the worker is in a turn there, and at its end sees what is to
         // do.
         state.domains.change(ptr::from_ref::<DomainState>(handle), &mut |task| {
+            is_sooner = due_ns < task.due_ns;
             task.due_ns = task.due_ns.min(due_ns);
         });
+    } else {
+        is_sooner = state.domains.add(Task::new(handle.downgrade(), due_ns, close_at_ns));
     }
     // Else the worker wakes up before this task is due, and finds it then.
-    if is_known || state.domains.add(Task::new(handle.downgrade(), due_ns, close_at_ns)) {
+    if is_sooner {
         WORK.notify_one();
     }
     start(state) // also for a domain that is known: the worker may have ended with the process
