@@ -19,23 +19,14 @@ const RANKS: u32 = 7;
 /// The most doublings: the longest patience is 0.8 s.
 const DOUBLINGS: u32 = 14;
 
-/// How far the drivers have come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// The number of the current driver's term.
-    pub term: u64,
-    /// Steps that drivers have reported.
-    pub steps: u64,
-}
-
 /// How long a waiter sees no progress before it takes over: 50 us if no other waiter sleeps,
 /// doubled for each one that does, so that few of many wake up; and doubled each time it has run
 /// out, until a grace period ends.
 ///
 /// ```
-/// use grace::handover::{PATIENCE_NS, Patience, Progress};
+/// use grace::handover::{PATIENCE_NS, Patience};
 ///
-/// let seen = Progress { term: 1, steps: 7 };
+/// let seen = 7; // steps that drivers have taken
 /// let mut patience = Patience::NEW;
 /// // No other waiter sleeps, and the driver's step takes no time of its own.
 /// assert_eq!(patience.left_ns(seen, 0, 0, 0), PATIENCE_NS);
@@ -44,8 +35,8 @@ pub struct Progress {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// The progress it saw last; `None` at first.
-    seen: Option<Progress>,
+    /// How many steps it saw last; `None` at first.
+    seen: Option<u64>,
     ended: u64,
     doublings: u32,
     /// For how long `seen` has not changed.
@@ -57,20 +48,15 @@ impl Patience {
     pub const NEW: Self = Self { seen: None, ended: 0, doublings: 0, waited_ns: 0 };
 
     /// How long it is still to sleep before it checks the driver, whose step takes at least
-    /// `least_ns`. `ended` grace periods have ended, and `sleepers` other waiters sleep.
-    pub fn left_ns(
-        &mut self,
-        progress: Progress,
-        ended: u64,
-        sleepers: usize,
-        least_ns: u64,
-    ) -> u64 {
+    /// `least_ns`. Drivers have taken `steps` steps, of which a take-over is one, `ended` grace
+    /// periods have ended, and `sleepers` other waiters sleep.
+    pub fn left_ns(&mut self, steps: u64, ended: u64, sleepers: usize, least_ns: u64) -> u64 {
         if self.seen.is_none() || self.ended != ended {
             self.doublings = RANKS.min(u32::try_from(sleepers).unwrap_or(RANKS));
             self.ended = ended;
         }
-        if self.seen != Some(progress) {
-            self.seen = Some(progress);
+        if self.seen != Some(steps) {
+            self.seen = Some(steps);
             self.waited_ns = 0;
         }
         self.longest_ns(least_ns).saturating_sub(self.waited_ns)
@@ -83,14 +69,14 @@ impl Patience {
     /// It has slept for `ns` without being notified. Returns whether its patience has run out
     /// without progress.
     #[must_use]
-    pub fn slept(&mut self, progress: Progress, ns: u64, least_ns: u64) -> bool {
+    pub fn slept(&mut self, steps: u64, ns: u64, least_ns: u64) -> bool {
         self.waited_ns = self.waited_ns.saturating_add(ns);
         if self.waited_ns < self.longest_ns(least_ns) {
             return false;
         }
         self.waited_ns = 0;
         self.doublings = DOUBLINGS.min(self.doublings + 1);
-        self.seen == Some(progress)
+        self.seen == Some(steps)
     }
 }
 
@@ -100,7 +86,9 @@ impl Patience {
 /// longer than 50 us.
 #[derive(Clone, Copy, Debug)]
 pub struct PassersPatience {
-    progress: Progress,
+    /// How many steps the last check saw; `None` before the first: a domain's first driver has
+    /// taken none while it is at its first.
+    seen: Option<u64>,
     since_ns: u64,
     /// Take-overs in this grace period, up to [`DOUBLINGS`].
     doublings: u32,
@@ -110,24 +98,17 @@ pub struct PassersPatience {
 
 impl PassersPatience {
     /// That of a new domain.
-    pub const NEW: Self =
-        Self { progress: Progress { term: 0, steps: 0 }, since_ns: 0, doublings: 0, ended: 0 };
+    pub const NEW: Self = Self { seen: None, since_ns: 0, doublings: 0, ended: 0 };
 
     /// A caller finds a driver at work, whose step takes at least `least_ns`. Returns whether the
     /// patience has run out.
     #[must_use]
-    pub fn has_run_out(
-        &mut self,
-        now_ns: u64,
-        progress: Progress,
-        ended: u64,
-        least_ns: u64,
-    ) -> bool {
+    pub fn has_run_out(&mut self, now_ns: u64, steps: u64, ended: u64, least_ns: u64) -> bool {
         if self.ended != ended {
             (self.ended, self.doublings) = (ended, 0);
         }
-        if self.progress != progress {
-            (self.progress, self.since_ns) = (progress, now_ns);
+        if self.seen != Some(steps) {
+            (self.seen, self.since_ns) = (Some(steps), now_ns);
             return false;
         }
         let waited_ns = now_ns.saturating_sub(self.since_ns);
@@ -144,7 +125,7 @@ impl PassersPatience {
 mod tests {
     use super::*;
 
-    const SEEN: Progress = Progress { term: 3, steps: 9 };
+    const SEEN: u64 = 9;
 
     #[test]
     fn progress_and_the_end_of_a_grace_period_give_new_patience() {
@@ -152,7 +133,7 @@ mod tests {
         assert_eq!(patience.left_ns(SEEN, 5, 2, 0), PATIENCE_NS << 2, "the third of the sleepers");
         assert!(!patience.slept(SEEN, PATIENCE_NS, 0), "it was woken early");
         assert_eq!(patience.left_ns(SEEN, 5, 2, 0), 3 * PATIENCE_NS);
-        let next = Progress { steps: 10, ..SEEN };
+        let next = SEEN + 1;
         assert_eq!(patience.left_ns(next, 5, 2, 0), PATIENCE_NS << 2, "there was progress");
         assert!(!patience.slept(SEEN, PATIENCE_NS << 2, 0), "there is other progress");
         assert_eq!(patience.left_ns(next, 5, 2, 0), PATIENCE_NS << 3);
@@ -181,14 +162,14 @@ mod tests {
     #[test]
     fn those_who_pass_are_patient_with_each_other() {
         let mut patience = PassersPatience::NEW;
-        let mut now_ns = 1;
+        let mut now_ns = 1_000_000_000;
         for doublings in 0..5 {
-            let progress = Progress { term: doublings + 1, steps: 0 };
-            assert!(!patience.has_run_out(now_ns, progress, 0, 0), "the look");
+            let steps = doublings; // the first driver is at its first
+            assert!(!patience.has_run_out(now_ns, steps, 0, 0), "the look");
             let longest_ns = PATIENCE_NS << doublings;
-            assert!(!patience.has_run_out(now_ns + longest_ns - 1, progress, 0, 0));
+            assert!(!patience.has_run_out(now_ns + longest_ns - 1, steps, 0, 0));
             now_ns += longest_ns;
-            assert!(patience.has_run_out(now_ns, progress, 0, 0));
+            assert!(patience.has_run_out(now_ns, steps, 0, 0));
             patience.took_over();
         }
         assert!(!patience.has_run_out(now_ns, SEEN, 1, 0), "the look");

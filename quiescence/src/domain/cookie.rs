@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
 
-use crate::domain::domain::{Domain, may_wait};
 use crate::domain::tag::DomainTag;
+use crate::domain::{domain::Domain, own_section::may_wait};
 use crate::gp::grace_periods::{Attention, Me};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::worker;
@@ -42,18 +42,18 @@ impl<K: DomainTag> Domain<K> {
     /// even of `poll`. May be called inside a section.
     pub fn start_poll(&self) -> Cookie {
         let cookie = self.core().grace_periods.request(Urgency::Normal);
-        self.advance();
+        self.advance(true);
         self.named(cookie)
     }
 
     /// Does what can be done without waiting. If the engine works at the tick, the worker does the
-    /// rest; or the caller, if the system gives the worker no thread.
-    pub(crate) fn advance(&self) {
+    /// rest; or the caller, if the system gives the worker no thread. `has_asked`: the worker may
+    /// know of callbacks alone, which it lets wait.
+    fn advance(&self, has_asked: bool) {
         let core = self.core();
         core.grace_periods.advance(Me::this_thread());
-        // Relaxed: a stale `true` is corrected by the worker's own check under its lock, as for
-        // callbacks.
-        if !core.queues.announced.load(Relaxed)
+        // Relaxed: who has asked has told the worker, which remembers until it leaves the domain.
+        if (has_asked || !core.queues.announced.load(Relaxed))
             && core.grace_periods.attention() != Attention::None
             && !worker::announce(&self.tag().handle())
         {
@@ -80,7 +80,7 @@ impl<K: DomainTag> Domain<K> {
         if core.grace_periods.sequence().is_done(wanted) {
             return true;
         }
-        self.advance();
+        self.advance(false);
         core.grace_periods.sequence().is_done(wanted)
     }
 

@@ -6,14 +6,13 @@ use grace::Urgency;
 
 use crate::domain::guard::Global;
 use crate::domain::names::Private;
+use crate::domain::own_section::may_wait;
 use crate::domain::tag::DomainTag;
-use crate::gp::grace_periods::Me;
 #[cfg(doc)]
 use crate::gp::tuning::Tuning;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{self, DomainState};
 use crate::reclaim::free::AtLimit;
-use crate::reclaim::local;
 use crate::reclaim::retire::{Retire, WithSize};
 use crate::reclaim::weigh::Weigh;
 use crate::reclaim::worker;
@@ -147,7 +146,8 @@ impl<K: DomainTag> Domain<K> {
     /// # Errors
     /// At the limit, if the thread may not wait: `f`, in an [`AtLimit`]. In a section of registered
     /// threads, a thread's first closure is still accepted; the next one is refused until there is
-    /// room. In a callback, one closure is accepted for each callback that has run.
+    /// room. In a callback, one closure is accepted for each callback that has run. In what else
+    /// the library's own threads call (wakers, `tracing` subscribers, stall hooks), none is.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), AtLimit<F>> {
         defer::call(&self.tag, f, Patience::Waits)
     }
@@ -275,38 +275,6 @@ pub(crate) fn synchronize<K: DomainTag>(
     let core = domain_state::known(tag);
     // Again if a waker has begun a section on this thread meanwhile: `may_wait` panics then.
     while !core.grace_periods.synchronize(urgency, may_wait(core, "synchronize", location)) {}
-}
-
-/// The calling thread, which is about to wait for a grace period, or for an update.
-///
-/// # Panics
-/// If it would wait for itself.
-pub(crate) fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Me {
-    if let Some(section) = local::section_in(core) {
-        refuse(what, location, section);
-    }
-    Me::this_thread()
-}
-
-#[cold]
-#[track_caller]
-fn refuse(what: &str, location: &Location<'_>, section: local::Section) -> ! {
-    let began = section.began.map_or_else(|| "an unknown place".into(), ToString::to_string);
-    let (would, instead) = match what {
-        // An update may come, unless it waits at the limit for this thread.
-        "wait_changed" => ("may", "Qsbr::while_offline, or, in a task, changed"),
-        _ => ("would", "Qsbr::synchronize, Qsbr::while_offline or, in a task, synchronize_async"),
-    };
-    if section.qsbr {
-        panic!(
-            "quiescence: {what}() at {location} {would} wait for ever: this thread is a QSBR \
-             reader of the same domain, online since {began}; use {instead}"
-        );
-    }
-    panic!(
-        "quiescence: {what}() at {location} {would} wait for ever: this thread is inside a \
-         read-side critical section of the same domain, begun at {began}; drop the guard first"
-    );
 }
 
 /// A handle of a shared domain.

@@ -1,4 +1,8 @@
-//! Implementations that several types share.
+//! Implementations that several types share; and how a refusal is shown.
+
+use std::fmt;
+
+use crate::reclaim::free::AtLimit;
 
 /// How a guard is shown: as what it leads to.
 macro_rules! shown_as_target {
@@ -29,3 +33,20 @@ macro_rules! made_of_value {
     };
 }
 pub(crate) use made_of_value;
+
+impl<P: Send + 'static> fmt::Debug for AtLimit<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AtLimit").finish_non_exhaustive()
+    }
+}
+
+impl<P: Send + 'static> fmt::Display for AtLimit<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the domain's limit is reached, and here nothing may wait for a grace period: retire \
+             outside of sections, or raise objects_max and bytes_max in the domain's Tuning",
+        )
+    }
+}
+
+impl<P: Send + 'static> std::error::Error for AtLimit<P> {}

@@ -4,8 +4,8 @@
 //!   of declared ones.
 //! - [`domain`]: [`Domain`](crate::Domain). [`cookie`]: its grace periods, asked for before they
 //!   are waited for. [`builder`]: settings of a domain made at run time. [`global`]: free functions
-//!   for the global domain. [`sections`]: checks of callers' sections. [`impls`]: implementations
-//!   that several types share.
+//!   for the global domain. [`sections`]: checks of callers' sections. [`own_section`]: a thread
+//!   does not wait for itself. [`impls`]: implementations that several types share.
 //! - [`guard`]: sections of threads, and the global domain. [`reader`], [`qsbr`]: handles of
 //!   readers.
 //! - [`srcu`]: sleepable domains.
@@ -32,6 +32,7 @@ pub(crate) mod impls;
 pub(crate) mod tag;
 pub(crate) mod names;
 pub(crate) mod sections;
+pub(crate) mod own_section;
 pub(crate) mod qsbr;
 #[cfg(feature = "epoch")]
 #[doc(alias = "crossbeam-epoch")]

@@ -130,6 +130,7 @@ impl Bias {
 
     /// The updater's part, after its exchange: `heavy` is a heavy fence; all slots were used
     /// `all()` times.
+    #[inline(always)] // a step of each update
     pub(crate) fn updater(&self, heavy: impl FnOnce(), all: impl FnOnce() -> u64) {
         // Acquire: `CHANGING` comes before the heavy fence [EB-3].
         let mut word = self.word.load(Acquire);

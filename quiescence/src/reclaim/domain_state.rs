@@ -198,14 +198,6 @@ impl WeakHandle {
         }
     }
 
-    /// A reference that keeps the domain alive; `None` if it has ended, or lives for ever.
-    pub(crate) fn keep(&self) -> Option<Arc<DomainState>> {
-        match self {
-            Self::Static(_) => None,
-            Self::Shared(domain) => domain.upgrade(),
-        }
-    }
-
     pub(crate) fn is_alive(&self) -> bool {
         match self {
             Self::Static(_) => true,

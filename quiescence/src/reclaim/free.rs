@@ -7,7 +7,6 @@
 //! which runs it when its cookie is done; or it is [`Timed`], and ended only if the cookie is done
 //! that was taken after it had been unlinked. Dropped, it leaks.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::Relaxed;
@@ -516,20 +515,3 @@ impl<P: PartialEq + Send + 'static> PartialEq for AtLimit<P> {
 }
 
 impl<P: Eq + Send + 'static> Eq for AtLimit<P> {}
-
-impl<P: Send + 'static> fmt::Debug for AtLimit<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AtLimit").finish_non_exhaustive()
-    }
-}
-
-impl<P: Send + 'static> fmt::Display for AtLimit<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the domain's limit is reached, and here nothing may wait for a grace period: retire \
-             outside of sections, or raise objects_max and bytes_max in the domain's Tuning",
-        )
-    }
-}
-
-impl<P: Send + 'static> std::error::Error for AtLimit<P> {}

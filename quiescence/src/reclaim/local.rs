@@ -129,9 +129,8 @@ impl Sections {
         }
         let mut all = Self::None;
         if HAS_OTHER_SLOTS.get() || record::own().next().is_some() {
-            each_section(|slot| {
-                all = all.max(if slot.is_qsbr() { Self::Qsbr } else { Self::Ordinary });
-            });
+            let kind = |slot: &Slot| if slot.is_qsbr() { Self::Qsbr } else { Self::Ordinary };
+            each_section(|slot| all = all.max(kind(slot)));
         }
         all
     }
@@ -149,6 +148,7 @@ pub(crate) fn in_nested_sections_over_limit() -> bool {
 
 /// Calls `f`, which runs no user code, with the slot of each section that this thread is in, of any
 /// domain.
+#[inline(never)] // what calls it looks first whether it must
 fn each_section(mut f: impl FnMut(&Slot)) {
     let mut if_section = |slot: &Slot| {
         if !slot.is_quiescent() {

@@ -102,22 +102,40 @@ fn due(turn: NextTurn, now_ns: u64, close_at_ns: u64) -> u64 {
     }
 }
 
-/// Tells the worker that `handle` has callbacks, or needs a grace period. Returns whether there is
-/// a worker.
+/// Tells the worker that `handle` has callbacks, or needs a grace period: then it comes within a
+/// tick. Returns whether there is a worker.
 pub(crate) fn announce(handle: &Handle) -> bool {
+    expect(handle, first_turn(handle.grace_periods.attention()))
+}
+
+/// Has the worker come to `handle` now. Returns whether there is a worker.
+pub(crate) fn attend(handle: &Handle) -> bool {
+    expect(handle, NextTurn::Now)
+}
+
+/// Has the worker come to `handle` at that turn at the latest. Returns whether there is a worker.
+fn expect(handle: &Handle, turn: NextTurn) -> bool {
     let mut state = WORKER.lock();
-    if handle.queues.announced.swap(true, Relaxed) {
-        return true;
-    }
     let now_ns = clock::monotonic_ns();
     let close_at_ns = now_ns.saturating_add(handle.grace_periods.tuning.lazy_ns());
-    let due_ns = due(first_turn(handle.grace_periods.attention()), now_ns, close_at_ns);
-    let task = Task::new(handle.downgrade(), due_ns, close_at_ns);
+    let due_ns = due(turn, now_ns, close_at_ns);
+    let is_known = handle.queues.announced.swap(true, Relaxed);
+    let mut is_sooner = false;
+    if is_known {
+        // If it is not in the list, the worker is in a turn there, and at its end sees what is to
+        // do.
+        state.domains.change(ptr::from_ref::<DomainState>(handle), &mut |task| {
+            is_sooner = due_ns < task.due_ns;
+            task.due_ns = task.due_ns.min(due_ns);
+        });
+    } else {
+        is_sooner = state.domains.add(Task::new(handle.downgrade(), due_ns, close_at_ns));
+    }
     // Else the worker wakes up before this task is due, and finds it then.
-    if state.domains.add(task) {
+    if is_sooner {
         WORK.notify_one();
     }
-    start(state)
+    start(state) // also for a domain that is known: the worker may have ended with the process
 }
 
 /// Has the worker come to `handle` now, and close what is open there. Returns whether there is a
@@ -127,21 +145,6 @@ pub(crate) fn hurry(handle: &Handle) -> bool {
     // queued before it was set.
     handle.queues.hurried.store(true, Release);
     attend(handle)
-}
-
-/// Has the worker come to `handle` now. Returns whether there is a worker.
-pub(crate) fn attend(handle: &Handle) -> bool {
-    if !announce(handle) {
-        return false;
-    }
-    let mut state = WORKER.lock();
-    let now_ns = clock::monotonic_ns();
-    // If it is not in the list, the worker is in a turn there, and at its end sees what is to do.
-    state.domains.change(ptr::from_ref::<DomainState>(handle), &mut |task| {
-        task.due_ns = task.due_ns.min(now_ns);
-    });
-    WORK.notify_one();
-    true
 }
 
 /// The tuning of `handle` has changed: its open callbacks wait no longer than the new `lazy` says.
@@ -445,8 +448,11 @@ mod tests {
 
     use super::*;
     use crate::Domain;
+    use crate::common::processes::*;
     use crate::domain::builder::Builder;
     use crate::domain::tag::DomainTag;
+    use crate::gp::tuning::Tuning;
+    use crate::os::forking;
     use crate::reclaim::by_address::HasAddress;
     use crate::reclaim::thread_queue::{Contents, add};
 
@@ -472,6 +478,24 @@ mod tests {
             after.call_hurry(move || sender.send("later").unwrap()).unwrap();
             assert_eq!(called.recv(), Ok("later"));
         }
+    }
+
+    /// The worker ends with the process's threads. A domain that it knew of was taken as announced
+    /// from then on: no thread started another worker for it, and who waited for room waited for
+    /// ever.
+    #[test]
+    #[cfg_attr(miri, ignore = "a child process")]
+    fn a_worker_that_ended_with_the_process_is_followed_by_another() {
+        in_its_own_process!();
+        let domain = Domain::new();
+        domain.tune(Tuning { lazy: Duration::MAX, ..domain.tuning() });
+        domain.call(|| ()).unwrap();
+        while forking::end_threads() {
+            std::thread::yield_now();
+        }
+        let (sender, called) = mpsc::channel();
+        domain.call_hurry(move || sender.send(()).unwrap()).unwrap();
+        called.recv_timeout(Duration::from_secs(60)).expect("there is a worker");
     }
 
     /// A thread that has gone over the limit with a closure, or in a sleepable domain, has left it

@@ -41,6 +41,7 @@ mod debugger;
 #[cfg(unix)]
 mod lock_order;
 mod neglected_queue;
+mod lazy_worker;
 mod unwinding;
 mod pinned_drops;
 mod kept_sections;

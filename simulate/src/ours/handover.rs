@@ -5,7 +5,7 @@
 //! step, discards its result, and is a waiter again.
 
 use grace::Cookie;
-use grace::handover::{PassersPatience, Patience, Progress};
+use grace::handover::{PassersPatience, Patience};
 
 use super::driving::Drive;
 use super::world::{Frame, Next, ThreadId, World};
@@ -34,10 +34,6 @@ pub(super) struct Conduct {
 impl Conduct {
     pub(super) const fn new() -> Self {
         Self { term: 0, steps: 0, away: Away::Works, passers: PassersPatience::NEW }
-    }
-
-    const fn progress(&self) -> Progress {
-        Progress { term: self.term, steps: self.steps }
     }
 
     const fn least_ns(&self) -> Time {
@@ -79,9 +75,8 @@ impl World<'_> {
                 let followers = self.domain.followers.len();
                 self.domain.followers.retain(|follower| *follower != id);
                 let was_notified = followers == self.domain.followers.len();
-                let (progress, least_ns) =
-                    (self.domain.conduct.progress(), self.domain.conduct.least_ns());
-                let has_run_out = !was_notified && frame.patience.slept(progress, ns, least_ns);
+                let (steps, least_ns) = (self.domain.conduct.steps, self.domain.conduct.least_ns());
+                let has_run_out = !was_notified && frame.patience.slept(steps, ns, least_ns);
                 if has_run_out && self.domain.driven && !self.is_asleep() {
                     return self.take_over(id, frame.cookie);
                 }
@@ -97,12 +92,8 @@ impl World<'_> {
         }
         let sleepers = self.domain.followers.len();
         let conduct = &self.domain.conduct;
-        let ns = frame.patience.left_ns(
-            conduct.progress(),
-            sequence.ended(),
-            sleepers,
-            conduct.least_ns(),
-        );
+        let ns =
+            frame.patience.left_ns(conduct.steps, sequence.ended(), sleepers, conduct.least_ns());
         self.domain.followers.push(id);
         frame.step = Step::Sleeps(ns);
         Next::SleepFor(ns)
@@ -119,8 +110,8 @@ impl World<'_> {
         let now = self.events.now();
         let ended = self.domain.machine.sequence().ended();
         let conduct = &mut self.domain.conduct;
-        let (progress, least_ns) = (conduct.progress(), conduct.least_ns());
-        if !conduct.passers.has_run_out(now, progress, ended, least_ns) || self.is_asleep() {
+        let (steps, least_ns) = (conduct.steps, conduct.least_ns());
+        if !conduct.passers.has_run_out(now, steps, ended, least_ns) || self.is_asleep() {
             return false;
         }
         self.domain.conduct.passers.took_over();
@@ -136,6 +127,7 @@ impl World<'_> {
     /// The marks of the driver at work are taken away, and its sleep ends.
     fn end_term(&mut self) {
         self.counted.hand_overs += 1;
+        self.domain.conduct.steps += 1;
         self.domain.holdouts.iter().for_each(|&at| self.readers[at].marked = false);
         self.domain.marks = 0;
         if let Some(sleeper) = self.domain.sleeper.take() {

@@ -10,11 +10,12 @@
 //!   there `run_queues`);
 //! - what it checks before it leaves, and when it sets `close_at` again ([`World::worker_leaves`];
 //!   there `attention_or_forget`, and `tend`);
-//! - when an announcement wakes it ([`World::announce`], [`World::hurry_worker`]; there `announce`,
+//! - when an announcement wakes it ([`World::announce`], [`World::hurry_worker`]; there `expect`,
 //!   `hurry`).
 //!
-//! Not modelled: locks that are only tried; the list's lock, under which the library closes all
-//! queues; several domains, tasks, hazard domains.
+//! Not modelled: grace periods that are started and polled, of which a worker that knows of
+//! callbacks is told; locks that are only tried; the list's lock, under which the library closes
+//! all queues; several domains, tasks, hazard domains.
 
 use grace::batch::{RUNS_PER_TURN, Wants};
 use grace::driver::TICK_NS;

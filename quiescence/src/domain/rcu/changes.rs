@@ -34,7 +34,7 @@ use std::sync::atomic::{
 use std::task::{Context, Poll, Waker};
 
 use super::{Rcu, RcuOption};
-use crate::domain::domain;
+use crate::domain::own_section;
 use crate::domain::tag::DomainTag;
 use crate::gp::by_number::ByNumber;
 use crate::gp::grace_periods::sleepers;
@@ -333,7 +333,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// As [`Rcu::wait_changed`].
     #[track_caller]
     pub fn wait_changed(&self, version: &mut Version) {
-        domain::may_wait(self.domain.core(), "wait_changed", Location::caller());
+        own_section::may_wait(self.domain.core(), "wait_changed", Location::caller());
         version.wait(self.place());
     }
 

@@ -72,7 +72,7 @@ impl Away {
 #[derive(Debug)]
 pub(crate) struct Conduct {
     pub(crate) away: Away,
-    /// Steps that drivers have reported.
+    /// How often drivers have reported a step, or taken over.
     pub(crate) steps: u64,
     /// Superseded drivers that have not come back.
     pub(crate) superseded: u32,
@@ -154,16 +154,16 @@ impl GracePeriods {
             state.unlocked(|| (crate::HOOKS.stalled)(note));
             return None;
         }
-        let (progress, ended) = (state.progress(), state.machine().sequence().ended());
+        let (steps, ended) = (state.conduct.steps, state.machine().sequence().ended());
         let least_ns = state.conduct.away.least_ns;
-        let patience_ns = patience.of_waiter.left_ns(progress, ended, state.sleepers, least_ns);
+        let patience_ns = patience.of_waiter.left_ns(steps, ended, state.sleepers, least_ns);
         let patient = Duration::from_nanos(patience_ns);
         let most = [left, most].into_iter().flatten().fold(patient, Duration::min);
         if !state.wait_as_sleeper(most) {
             return None;
         }
-        let (progress, least_ns) = (state.progress(), state.conduct.away.least_ns);
-        let has_run_out = patience.of_waiter.slept(progress, saturating_ns(most), least_ns);
+        let (steps, least_ns) = (state.conduct.steps, state.conduct.away.least_ns);
+        let has_run_out = patience.of_waiter.slept(steps, saturating_ns(most), least_ns);
         if !has_run_out || !state.driven || !self.has_stalled(state) {
             return None;
         }
@@ -216,10 +216,10 @@ impl GracePeriods {
         state: &mut Locked<'_>,
         aim: (Until, Me),
     ) -> Option<Driver> {
-        let (progress, ended) = (state.progress(), state.machine().sequence().ended());
+        let (steps, ended) = (state.conduct.steps, state.machine().sequence().ended());
         let least_ns = state.conduct.away.least_ns;
         let passers = &mut state.conduct.passers;
-        if !passers.has_run_out(now_ns, progress, ended, least_ns) || !self.has_stalled(state) {
+        if !passers.has_run_out(now_ns, steps, ended, least_ns) || !self.has_stalled(state) {
             return None;
         }
         let driver = self.take_over(state, aim)?;
@@ -251,7 +251,7 @@ mod tests {
         let aim = (Until::MustWait { tick: false }, Me::NOBODY);
         let mut state = core.lock();
         state.driven = true;
-        let mut now_ns = 1;
+        let mut now_ns = 1_000_000_000;
         (0..callers)
             .map(|_| {
                 let since_ns = now_ns;

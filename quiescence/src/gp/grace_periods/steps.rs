@@ -35,7 +35,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use grace::driver::{Needed, fence_needed};
-use grace::handover::Progress;
 use grace::policy::AnyPolicy;
 use grace::{Action, Cookie, Event, Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
@@ -482,17 +481,13 @@ impl<'a> Locked<'a> {
     /// The same for a caller that holds the registry's lock, too: so the driver whose term ends
     /// sets no mark any more.
     pub(super) fn take_over(&mut self, _: &Readers<'_>, until: Until, me: Me) -> Driver {
+        self.conduct.steps = self.conduct.steps.wrapping_add(1);
         Driver { took_over: true, ..self.begin_term(until, me) }
     }
 
     /// Whose it is.
     pub(super) fn domain(&self) -> &'a GracePeriods {
         self.domain
-    }
-
-    pub(super) fn progress(&self) -> Progress {
-        // Relaxed: written under the machine's lock.
-        Progress { term: self.domain.term.load(Relaxed), steps: self.conduct.steps }
     }
 
     /// Counts a step of a driver. False if another one has taken its place: then it changes nothing

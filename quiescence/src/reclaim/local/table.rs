@@ -229,15 +229,11 @@ impl Table {
     /// in a section. None of them ends while the handles exist that are added to `handles`. A
     /// domain is not watched any more if the thread is in no section there, cannot begin one
     /// without [`watched_entry`](Self::watched_entry), and is not above the limit.
-    pub(super) fn each_watched(
-        &mut self,
-        handles: &mut Vec<Arc<DomainState>>,
-        f: &mut dyn FnMut(&Slot),
-    ) {
+    pub(super) fn each_watched(&mut self, handles: &mut Vec<Handle>, f: &mut dyn FnMut(&Slot)) {
         let mut place = 0;
         while place < self.watched {
             let local = self.entries.at_mut(place);
-            handles.extend(local.domain.keep());
+            handles.extend(local.handle().filter(|handle| matches!(handle, Handle::Shared(_))));
             let reads = local.domain.is_alive() && (local.is_kept() || local.has_section());
             if reads {
                 local.slots().for_each(&mut *f);
