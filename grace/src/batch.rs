@@ -22,9 +22,9 @@ pub const BATCH_ALONE: u64 = 512;
 /// the fence is to stay out of the 99.9th percentile of updates.
 pub const BATCH_HAZARD: u64 = 2_048;
 
-/// Bytes in a full batch, at most: the allocator is to have them again before it asks the system for
-/// more. So objects of more than 2 KiB, of which fewer than a thousand are a batch, are exempt from
-/// what [`BATCH`] says of fences and of 99.9th percentiles.
+/// Bytes in a full batch, at most: the allocator is to have them again before it asks the system
+/// for more. So objects of more than 2 KiB, of which fewer than a thousand are a batch, are exempt
+/// from what [`BATCH`] says of fences and of 99.9th percentiles.
 pub const BATCH_BYTES: u64 = 2 << 20;
 
 /// A full batch is at most `limit / BATCH_SHARE`: one batch that waits, one that is being filled
@@ -124,9 +124,9 @@ impl Wants {
 }
 
 /// Whether a thread's `open` callbacks, of `open_bytes` bytes together, are a full batch: `batch`
-/// callbacks, [`BATCH_BYTES`], or an eighth of the limit. (Those that wait for a grace period already
-/// do not count: else a thread with many of them would ask for a grace period after every few
-/// additions.)
+/// callbacks, [`BATCH_BYTES`], or an eighth of the limit. (Those that wait for a grace period
+/// already do not count: else a thread with many of them would ask for a grace period after every
+/// few additions.)
 ///
 /// ```
 /// use grace::batch::{BATCH, BATCH_BYTES, is_full};

@@ -158,9 +158,9 @@ pub(crate) fn heavy<'a>(cells: impl Iterator<Item = &'a Cell>) {
     }
 }
 
-/// Registers with the kernel for heavy fences; and, while the process has one thread, for those with
-/// restarts. At each registration of a process with several threads the kernel waits for a grace
-/// period of its own, some 10 ms, which a process without counters need not pay twice.
+/// Registers with the kernel for heavy fences; and, while the process has one thread, for those
+/// with restarts. At each registration of a process with several threads the kernel waits for a
+/// grace period of its own, some 10 ms, which a process without counters need not pay twice.
 fn register_early() -> bool {
     let is_registered = register(FENCE);
     if is_registered && has_one_thread() {
