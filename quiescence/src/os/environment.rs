@@ -18,7 +18,9 @@ pub(crate) fn is(name: &CStr, value: &str) -> bool {
 #[inline(never)]
 pub(crate) fn complain_unless(name: &CStr, known: &str) {
     imp::with(name, |found| {
-        if !found.is_empty() && !known.split(" or ").any(|known| known.as_bytes() == found) {
+        // (By a character: the search for a string is 500 bytes more in every program.)
+        let is_known = |word: &str| word != "or" && word.as_bytes() == found;
+        if !found.is_empty() && !known.split(' ').any(is_known) {
             complain(name, found, format_args!("{known}"));
         }
     });
