@@ -190,7 +190,7 @@ impl<P: RefCnt> ArcCellAny<P> {
     #[inline]
     pub fn load(&self) -> ArcGuard<P> {
         let Some(Protected { address, slot }) = hazptr::protect(&self.pointer) else {
-            return self.load_counted();
+            return ArcGuard::from_inner(self.load_counted());
         };
         // SAFETY: the cell had a reference to it when the slot was validated, which is not given up
         // while the slot names it [AC-1]; none needs no reference.
@@ -202,12 +202,12 @@ impl<P: RefCnt> ArcCellAny<P> {
     /// With a count, for a thread whose slots are all in use.
     #[cold]
     #[inline(never)]
-    fn load_counted(&self) -> ArcGuard<P> {
+    fn load_counted(&self) -> P {
         hazptr::with_slot(&self.pointer, |address| {
             // SAFETY: protected while this is called; not dropped, since the reference is the
             // cell's.
             let pointer = ManuallyDrop::new(unsafe { P::from_ptr(address) });
-            ArcGuard::from_inner(user_code::run(Site::Pointer, || P::clone(&pointer)))
+            user_code::run(Site::Pointer, || P::clone(&pointer))
         })
     }
 
