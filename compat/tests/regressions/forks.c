@@ -53,6 +53,23 @@ static void goes_on(void)
 	CHECK_EQUAL(count_of(&called), before + 1);
 }
 
+static int forked;
+
+static void forks_with_hooks(void *nothing)
+{
+	(void)nothing;
+	call_rcu_before_fork();
+	pid_t process = child();
+	if (!process) {
+		call_rcu_after_fork_child();
+		goes_on();
+		child_leaves();
+	}
+	call_rcu_after_fork_parent();
+	child_ended_well(process);
+	forked++;
+}
+
 /* What another thread has paused is not paused in the child: it would be so for ever. */
 static void forks_beside_hooks(int with_own)
 {
@@ -66,15 +83,7 @@ static void forks_beside_hooks(int with_own)
 			call_rcu_after_fork_child();
 		goes_on();
 		/* And what it pauses itself is. */
-		call_rcu_before_fork();
-		process = child();
-		if (!process) {
-			call_rcu_after_fork_child();
-			goes_on();
-			child_leaves();
-		}
-		call_rcu_after_fork_parent();
-		child_ended_well(process);
+		forks_with_hooks(NULL);
 		goes_on();
 		child_leaves();
 	}
@@ -191,22 +200,6 @@ CASE(freed)
 }
 
 static pthread_key_t key;
-static int forked;
-
-static void forks_with_hooks(void *nothing)
-{
-	(void)nothing;
-	call_rcu_before_fork();
-	pid_t process = child();
-	if (!process) {
-		call_rcu_after_fork_child();
-		goes_on();
-		child_leaves();
-	}
-	call_rcu_after_fork_parent();
-	child_ended_well(process);
-	forked++;
-}
 
 static void *forks_now_and_at_its_end(void *nothing)
 {
