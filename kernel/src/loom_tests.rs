@@ -162,11 +162,16 @@ fn started<E: GracePeriods<2>>(platform: Threads, is_idle: bool) -> Kernel<Threa
     kernel
 }
 
+/// Explores a model that has too many schedules: those with two preemptions, unless loom is told.
+fn explore(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    builder.check(model);
+}
+
 /// Runs CPU 1, which is idle at first or not, beside CPU 0.
 fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Front<E>)) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = model.preemption_bound.or(Some(2));
-    model.check(move || {
+    explore(move || {
         let shared = Shared::new(started::<E>(Threads::new(), is_idle));
         let other = shared.clone();
         let thread = loom::thread::spawn(move || {
@@ -268,9 +273,7 @@ fn call_nothing(kernel: &Kernel<Threads, 2>) {
 /// cookie, and ends while CPU 0 is in a section: a tick interrupts that.
 #[test]
 fn a_cookie_is_taken_while_another_cpu_begins_a_grace_period() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = model.preemption_bound.or(Some(2));
-    model.check(|| {
+    explore(|| {
         let shared = Shared::new(started::<TreeRcu<2>>(Threads::new(), false));
         let other = shared.clone();
         let thread = loom::thread::spawn(move || {
@@ -306,9 +309,7 @@ fn a_cookie_is_taken_while_another_cpu_begins_a_grace_period() {
 /// CPU 1 unlinks, begins a grace period and reports; CPU 0 ends it, without a fence of its own.
 #[test]
 fn a_cookie_of_a_grace_period_that_another_cpu_ends() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = model.preemption_bound.or(Some(2));
-    model.check(|| {
+    explore(|| {
         let shared = Shared::new(started::<TreeRcu<2>>(Threads::new(), false));
         let other = shared.clone();
         let thread = loom::thread::spawn(move || {
@@ -444,9 +445,7 @@ fn reads<T: Send + Sync + 'static>(
     read: fn(&T),
     update: fn(&Kernel<Threads, 2>, &T),
 ) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = model.preemption_bound.or(Some(2));
-    model.check(move || {
+    explore(move || {
         let kernel = Arc::new(started(Threads::new(), false));
         KERNEL.set(Some(NonNull::from(&*kernel)));
         let made = Arc::new(make());
@@ -559,9 +558,7 @@ fn at_once() -> Published {
 /// A reader that counts itself in on CPU 1, and out on CPU 0.
 #[test]
 fn a_section_that_sleeps_while_another_cpu_checks_the_counts() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = model.preemption_bound.or(Some(2));
-    model.check(|| {
+    explore(|| {
         let platform = Threads::new();
         let shared = Shared::new(Srcu::<_, 2>::new(platform, at_once(), 1_000));
         let other = shared.clone();
@@ -590,9 +587,7 @@ fn a_section_that_sleeps_while_another_cpu_checks_the_counts() {
 /// may begin before the cookie, between two sections.
 #[test]
 fn a_cookie_of_an_srcu_is_taken_while_another_thread_begins_a_grace_period() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = model.preemption_bound.or(Some(2));
-    model.check(|| {
+    explore(|| {
         let shared = Shared::new(Srcu::<_, 2>::new(Threads::new(), at_once(), 1_000));
         let other = shared.clone();
         let thread = loom::thread::spawn(move || {
