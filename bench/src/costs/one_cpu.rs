@@ -1,6 +1,7 @@
 //! Costs that one CPU has alone, and what several pay who do the same to one thing at once:
 //! instructions, caches, atomics, locks, readers, grace periods.
 
+use std::array;
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -28,47 +29,52 @@ pub(super) fn row(id: &str, threads: usize) -> Option<Made> {
     Some(Ok(match id {
         "instruction" => instruction(),
         "clock_cycle" => clock_cycle(),
-        "atomic_increment" | "shared_increment" => with(threads, AtomicU64::new(0), increment),
-        "cmpxchg_atomic_increment" => with(1, AtomicU64::new(0), |word| {
+        "atomic_increment" | "shared_increment" => with(threads, AtomicU64::default, increment),
+        "cmpxchg_atomic_increment" => with(1, AtomicU64::default, |word| {
             // Relaxed, as above. No other thread writes the word, so the exchange succeeds.
             let value = word.load(Ordering::Relaxed);
             let swapped =
                 word.compare_exchange(value, value + 1, Ordering::Relaxed, Ordering::Relaxed);
             debug_assert!(swapped.is_ok(), "nobody else writes this word");
         }),
-        "cpu_local_lock" | "shared_lock" => with(threads, Mutex::new(0_u64), |lock| {
+        "cpu_local_lock" | "shared_lock" => with(threads, Mutex::<u64>::default, |lock| {
             *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         }),
-        "read_lock" | "shared_read_lock" => with(threads, RwLock::new(0_u64), |lock| {
+        "read_lock" | "shared_read_lock" => with(threads, RwLock::<u64>::default, |lock| {
             black_box(*lock.read().unwrap_or_else(PoisonError::into_inner));
         }),
-        "rcu_read" | "shared_rcu_read" => with(threads, Rcu::new(0_u64), |value| {
-            black_box(*value.load(&quiescence::read()));
-        }),
+        "rcu_read" | "shared_rcu_read" => with(threads, || Rcu::new(0_u64), rcu_read),
         "rcu_read_reader" => rcu_read_with_reader(),
         "membarrier" => return Some(heavy_fence()),
         "membarrier_beside_reader" => return Some(heavy_fence().map(beside_a_reader)),
         "grace_period" => grace_period(),
         "grace_period_beside_reader" => beside_a_reader(grace_period()),
-        "pause" => with(1, (), |()| spin_loop()),
-        "allocate" => with(1, (), |()| _ = black_box(Vec::<u8>::with_capacity(black_box(256)))),
+        "pause" => with(1, || (), |()| spin_loop()),
+        "allocate" => with(1, || (), |()| _ = black_box(Vec::<u8>::with_capacity(black_box(256)))),
         _ => return None,
     }))
 }
 
+fn rcu_read(value: &Rcu<u64>) {
+    black_box(*value.load(&quiescence::read()));
+}
+
 fn grace_period() -> Row<'static> {
-    with(1, (), |()| quiescence::synchronize())
+    with(1, || (), |()| quiescence::synchronize())
 }
 
 /// `once`, again and again, with the same thing in all threads; its neighbours are kept away.
+///
+/// A load waits for a store that is in flight to an address with the same low 12 bits. Whether the
+/// thing has those of a word that `once` writes is chance, so a slice takes the next of several.
 fn with<T: Send + Sync + 'static>(
     threads: usize,
-    thing: T,
+    new: impl Fn() -> T,
     once: impl Fn(&T) + Sync + 'static,
 ) -> Row<'static> {
-    let thing = CachePadded::new(thing);
+    let things: [_; 8] = array::from_fn(|_| CachePadded::new(new()));
     let row = Row::new(threads, move |part| {
-        let thing = black_box(&*thing);
+        let thing = black_box(&*things[part.slice.unwrap_or(0) as usize % things.len()]);
         part.times(|| once(thing))
     });
     if threads == 1 { row.even() } else { row }
@@ -171,7 +177,7 @@ fn beside_a_reader(measured: Row<'static>) -> Row<'static> {
     let value = Rcu::new(0_u64);
     let body = move |part: &Part<'_>| match part.me {
         0 => (measured.body)(part),
-        _ => part.until_over(|| _ = black_box(*value.load(&quiescence::read()))),
+        _ => part.until_over(|| rcu_read(&value)),
     };
     Row { timed: 1, ..Row::new(2, body) }
 }
@@ -179,10 +185,14 @@ fn beside_a_reader(measured: Row<'static>) -> Row<'static> {
 /// One private expedited membarrier.
 fn heavy_fence() -> Made {
     register_membarrier()?;
-    Ok(with(1, (), |()| {
-        let fenced = membarrier(MembarrierCommand::PrivateExpedited);
-        assert!(fenced.is_ok(), "refused it was not when it was registered");
-    }))
+    Ok(with(
+        1,
+        || (),
+        |()| {
+            let fenced = membarrier(MembarrierCommand::PrivateExpedited);
+            assert!(fenced.is_ok(), "refused it was not when it was registered");
+        },
+    ))
 }
 
 /// Asks the kernel for membarriers of this process.
