@@ -202,7 +202,11 @@ pub(super) fn register_membarrier() -> Result<(), Missing> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::host::Quiet;
+    use crate::slices::{self, COUNTED_MIN, Wanted};
 
     #[test]
     fn the_chain_visits_every_line_once_and_returns() {
@@ -218,5 +222,16 @@ mod tests {
             }
             assert_eq!(at, start);
         }
+    }
+
+    #[test]
+    fn a_cost_was_that_of_one_address() {
+        static SEEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+        let row = with(1, AtomicU64::default, |word| {
+            SEEN.lock().unwrap().insert(std::ptr::from_ref(word).addr());
+        });
+        let wanted = Wanted { slices: 8, seed: 1, pin: false, least: COUNTED_MIN };
+        slices::run(&[row], &wanted, &mut Quiet::default());
+        assert!(SEEN.lock().unwrap().len() > 1);
     }
 }
