@@ -30,7 +30,7 @@ struct Item {
 
 struct Parameter {
     declared: Vec<TokenTree>,
-    /// Its name, a lifetime's with the apostrophe.
+    /// Its name as an argument: a lifetime's with the apostrophe, a constant's in braces.
     name: Vec<TokenTree>,
     is_type: bool,
 }
@@ -318,10 +318,15 @@ impl Tokens {
     }
 
     /// Passes a discriminant, if there is one, and the comma behind it. Where an operand may begin,
-    /// `<` opens generics, as in `f::<A, B>()` and `<A as T<B>>::C`; else it compares, or shifts.
+    /// and in the type of a cast, `<` opens generics, as in `f::<A, B>()`, `<A as T<B>>::C` and
+    /// `1 as A<B, C>`; else it compares, or shifts.
     fn discriminant(&mut self) {
-        let mut may_begin = true;
+        let (mut may_begin, mut is_cast) = (true, false);
         while let Some(token) = self.next() {
+            is_cast = match &token {
+                TokenTree::Ident(word) => is_cast || word.to_string() == "as",
+                token => is_cast && is_punct(token, ':'),
+            };
             may_begin = match &token {
                 TokenTree::Punct(punct) if punct.as_char() == ',' => return,
                 TokenTree::Punct(punct) if punct.as_char() == '<' && may_begin => {
@@ -333,7 +338,7 @@ impl Tokens {
                     punct.as_char() != '<' || punct.spacing() == Spacing::Alone
                 }
                 TokenTree::Ident(word) => {
-                    ["as", "if", "in", "match", "return"].contains(&word.to_string().as_str())
+                    is_cast || ["if", "in", "match", "return"].contains(&word.to_string().as_str())
                 }
                 _ => false,
             };
@@ -363,7 +368,11 @@ impl Tokens {
                 (_, true) => declared.get(1..2),
                 _ => declared.get(..1),
             };
-            let name = name.ok_or(("this is no parameter", Span::call_site()))?.to_vec();
+            let mut name = name.ok_or(("this is no parameter", Span::call_site()))?.to_vec();
+            if is_const {
+                // In braces: a type may have this name, too.
+                name = vec![Group::new(Delimiter::Brace, stream(&name)).into()];
+            }
             parameters.push(Parameter { name, is_type: !is_lifetime && !is_const, declared });
         }
         self.at += 1;
