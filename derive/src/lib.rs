@@ -33,6 +33,7 @@ struct Parameter {
     /// Its name, a lifetime's with the apostrophe.
     name: Vec<TokenTree>,
     is_type: bool,
+    is_const: bool,
 }
 
 struct Variant {
@@ -86,15 +87,10 @@ impl Item {
 
     /// The implementation.
     fn weigh(&self) -> TokenStream {
-        let separated = |lists: Vec<Vec<TokenTree>>| {
-            let each = lists.into_iter().map(|list| quote("$0,", &[stream(&list)]));
-            each.collect::<TokenStream>()
+        let of_each = |text: fn(&Parameter) -> &'static str| {
+            let one = |of: &Parameter| quote(text(of), &[stream(&of.declared), stream(&of.name)]);
+            self.parameters.iter().map(one).collect()
         };
-        let declared = self.parameters.iter().map(|one| one.declared.clone()).collect();
-        let names = self.parameters.iter().map(|one| one.name.clone()).collect();
-        let types = self.parameters.iter().filter(|one| one.is_type);
-        let bounds: TokenStream =
-            types.map(|one| quote("$0: ::quiescence::Weigh,", &[stream(&one.name)])).collect();
         let fields = self.variants.iter().flat_map(|variant| &variant.fields);
         let owns: TokenStream = fields
             .filter(|field| !field.is_function())
@@ -111,11 +107,12 @@ impl Item {
                 fn owned(&self) -> ::core::primitive::usize { match $6 { $7 } }
             }",
             &[
-                separated(declared),
+                of_each(|_| "$0,"),
                 TokenTree::from(self.name.clone()).into(),
-                separated(names),
+                // In braces: a type may have the name of a constant, too.
+                of_each(|one| if one.is_const { "{ $1 }," } else { "$1," }),
                 stream(&self.predicates),
-                bounds,
+                of_each(|one| if one.is_type { "$1: ::quiescence::Weigh," } else { "" }),
                 owns,
                 quote(value, &[]),
                 arms,
@@ -318,10 +315,13 @@ impl Tokens {
     }
 
     /// Passes a discriminant, if there is one, and the comma behind it. Where an operand may begin,
-    /// `<` opens generics, as in `f::<A, B>()` and `<A as T<B>>::C`; else it compares, or shifts.
+    /// and in the type of a cast, `<` opens generics, as in `f::<A, B>()`, `<A as T<B>>::C` and
+    /// `1 as A<B, C>`; else it compares, or shifts.
     fn discriminant(&mut self) {
-        let mut may_begin = true;
+        let (mut may_begin, mut is_cast) = (true, false);
         while let Some(token) = self.next() {
+            let goes_on = matches!(token, TokenTree::Ident(_)) || is_punct(&token, ':');
+            is_cast = is_cast && goes_on || token.to_string() == "as";
             may_begin = match &token {
                 TokenTree::Punct(punct) if punct.as_char() == ',' => return,
                 TokenTree::Punct(punct) if punct.as_char() == '<' && may_begin => {
@@ -333,7 +333,7 @@ impl Tokens {
                     punct.as_char() != '<' || punct.spacing() == Spacing::Alone
                 }
                 TokenTree::Ident(word) => {
-                    ["as", "if", "in", "match", "return"].contains(&word.to_string().as_str())
+                    is_cast || ["if", "in", "match", "return"].contains(&word.to_string().as_str())
                 }
                 _ => false,
             };
@@ -364,7 +364,8 @@ impl Tokens {
                 _ => declared.get(..1),
             };
             let name = name.ok_or(("this is no parameter", Span::call_site()))?.to_vec();
-            parameters.push(Parameter { name, is_type: !is_lifetime && !is_const, declared });
+            let is_type = !is_lifetime && !is_const;
+            parameters.push(Parameter { declared, name, is_type, is_const });
         }
         self.at += 1;
         Ok(parameters)

@@ -295,6 +295,34 @@ fn what_the_derive_writes_warns_of_nothing_and_takes_no_names() {
     assert_eq!(inner::Numbered::Second("four".into()).owned(), 4);
 }
 
+/// A past error: the parameter was passed on as that type.
+#[test]
+fn a_constant_parameter_may_have_the_name_of_a_type() {
+    struct N;
+    #[derive(Weigh)]
+    struct Sized<const N: usize>([String; N]);
+    assert_eq!(Sized([text(3), text(4)]).owned(), 7);
+}
+
+/// A past error: the comma between the arguments ended the variant.
+#[test]
+fn a_cast_in_a_discriminant_may_be_to_a_generic_type() {
+    trait Of<B> {
+        type X;
+    }
+    impl Of<u16> for u8 {
+        type X = isize;
+    }
+    type Alias<A, B> = <A as Of<B>>::X;
+    #[derive(Weigh)]
+    #[repr(isize)]
+    enum Numbered {
+        First(String) = 7 as Alias<u8, u16>,
+        Second = 1 << 2,
+    }
+    assert_eq!(Numbered::First(text(5)).owned(), 5);
+}
+
 /// A pattern that is a name stands for the constant of that name, if there is one.
 #[test]
 fn constants_of_the_user_are_no_patterns() {

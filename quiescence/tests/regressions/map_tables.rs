@@ -91,3 +91,17 @@ fn a_growth_waited_for_a_thread_that_was_delayed() {
         drop(go_on);
     });
 }
+
+/// Entries were put into the next table by pointers that came from references, as their keys were
+/// hashed, and freed by these: Miri says that they may not.
+#[test]
+fn entries_that_had_moved_were_freed_by_pointers_from_references() {
+    let domain: Domain<Private> = Domain::builder().build();
+    let map: HashMap<u64, String, _, _> = HashMap::new_in(domain.clone());
+    map.extend((0..20).map(|key| (key, key.to_string())));
+    map.reserve(100);
+    assert!(map.remove(&7) && !map.insert(8, String::from("other")));
+    domain.barrier();
+    map.shrink_to_fit();
+    assert_eq!(map.read().iter().count(), 19);
+}

@@ -133,10 +133,11 @@ where
     }
 
     /// Inserts all `entries` one by one, as [`insert`](Self::insert) does. `(&map).extend(...)`
-    /// does the same, so a shared map can be extended, too.
+    /// does the same, so a shared map can be extended, too. First [`reserve`](Self::reserve)s room
+    /// for half of the iterator's lower size bound.
     ///
     /// # Panics
-    /// As [`insert`](Self::insert).
+    /// As [`insert`](Self::insert) and [`reserve`](Self::reserve).
     #[track_caller]
     pub fn extend(&self, entries: impl IntoIterator<Item = (K, V)>) {
         let entries = entries.into_iter();

@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use super::bucket::{Locked, Moved, SLOTS, add_unseen};
 use super::known::Known;
 use super::node::Left;
-use super::search::each;
+use super::search::load;
 use super::table::{Table, TableRef};
 use crate::collections::tags;
 use crate::os::sync::AtomicPtr;
@@ -110,13 +110,14 @@ unsafe fn move_unit<E>(
     hashes.forget();
     let (first, second, is_in_order) = loop {
         for index in both.into_iter().flatten() {
-            let ask = |entry: &E| {
+            let bucket = table.bucket(index);
+            let (word, node) = load(bucket);
+            for entry in bucket.live(word, node).filter(|entry| !entry.is_null()) {
                 if hashes.get(entry).is_none() {
-                    hashes.add(entry, hash_of(entry));
+                    // SAFETY: loaded in the section, by the contract, and not freed before it ends.
+                    hashes.add(entry, hash_of(unsafe { &*entry }));
                 }
-            };
-            // SAFETY: by the contract.
-            unsafe { each(table.bucket(index), ask) };
+            }
         }
         let Ok(first) = lock(unit) else { return };
         let second = both[1].map(|second| {

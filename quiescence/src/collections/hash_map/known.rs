@@ -43,8 +43,9 @@ impl<E, T> Known<E, T> {
     }
 
     /// Learns something about an entry. [`get`](Self::get) finds it after
-    /// [`settle`](Self::settle).
-    pub(super) fn add(&mut self, entry: &E, what: T) {
+    /// [`settle`](Self::settle). `entry` is as its slot has it if it is to be put into another one:
+    /// a pointer from a reference would not do to free it.
+    pub(super) fn add(&mut self, entry: *const E, what: T) {
         self.all.push((entry, what));
     }
 

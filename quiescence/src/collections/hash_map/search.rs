@@ -94,16 +94,6 @@ impl<E> Seen<E> {
     }
 }
 
-/// Calls `f` with each entry of a bucket, as they are there at one moment or another.
-///
-/// # Safety
-/// As [`search`].
-pub(super) unsafe fn each<E>(bucket: &Bucket<E>, f: impl FnMut(&E)) {
-    let (word, node) = load(bucket);
-    // SAFETY: null, or an entry that is not freed before the section ends.
-    bucket.live(word, node).filter_map(|entry| unsafe { entry.as_ref() }).for_each(f);
-}
-
 /// The word of a bucket, and the node that its pointer led to before, if the word speaks of one:
 /// all entries that are there meanwhile are in one of both [HM-I2].
 pub(super) fn load<E>(bucket: &Bucket<E>) -> (u64, Option<NodeRef<E>>) {

@@ -45,8 +45,8 @@ use crate::reclaim::{cache, debug_objects, local};
 ///   visited.
 /// - Growing the table moves no value and makes no reader wait.
 /// - An id returned by [`insert`](Self::insert), [`insert_with`](Self::insert_with) or
-///   [`insert_in`](Self::insert_in) never names two entries: an index that has had 2^32 - 1
-///   generations is not reused. Ids of `insert_at` wrap.
+///   [`insert_in`](Self::insert_in) never names two entries: an index that has had 2^31 - 1
+///   generations is not reused. Ids of `insert_at` wrap, but never to one of these.
 ///
 /// # Memory
 /// A value and its generation are in a box. Removed and replaced values wait for a grace period,

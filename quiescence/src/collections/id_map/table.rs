@@ -37,6 +37,10 @@ const HOMES: usize = if cfg!(loom) { 1 } else { 8 };
 
 const NO_HOME: u32 = u32::MAX;
 
+/// The last generation of an index that an insertion chooses. Those of [`Table::claim_at`] go on
+/// behind it, and wrap to the first one there: so none of those before is had twice.
+pub(super) const LAST: u32 = u32::MAX / 2;
+
 /// The table of a map.
 pub(super) struct Table<V> {
     directory: Directory<V>,
@@ -148,7 +152,7 @@ impl<V> Table<V> {
         None
     }
 
-    /// Claims this index, if it is free. Its generation starts again at 1 after the last one.
+    /// Claims this index, if it is free. Its generation after the last of all is [`LAST`]'s next.
     pub(super) fn claim_at(&self, index: u32) -> Option<Claim<'_, V>> {
         let chunk = self.directory.made(chunk_of(index));
         chunk.claim_one(place_of(index)).then(|| self.claimed(chunk, index))
@@ -161,7 +165,7 @@ impl<V> Table<V> {
     }
 
     fn claimed<'t>(&'t self, chunk: &'t Chunk<V>, index: u32) -> Claim<'t, V> {
-        let generation = chunk.generation(place_of(index)).checked_add(1).unwrap_or(1);
+        let generation = chunk.generation(place_of(index)).checked_add(1).unwrap_or(LAST + 1);
         Claim { table: self, chunk, id: Id::new(index, generation).expect("not 0") }
     }
 
@@ -169,7 +173,7 @@ impl<V> Table<V> {
     /// names two entries: it stays claimed. (One that the caller asks for by its number is; there
     /// the ids wrap.)
     fn unless_worn<'t>(&self, claim: Claim<'t, V>) -> Option<Claim<'t, V>> {
-        if claim.chunk.generation(place_of(claim.id.index())) != u32::MAX {
+        if claim.id.generation() <= LAST {
             return Some(claim);
         }
         self.worn.fetch_add(1, Relaxed); // a count

@@ -1,12 +1,13 @@
 //! Tests of the last generations of an index, which would take too long to reach from outside.
 
 use super::IdMap;
+use super::table::LAST;
 
 #[test]
 fn an_index_that_is_worn_is_not_used_again() {
     let map = IdMap::new();
-    map.table.wear(0, u32::MAX - 2);
-    for generation in [u32::MAX - 1, u32::MAX] {
+    map.table.wear(0, LAST - 2);
+    for generation in [LAST - 1, LAST] {
         let id = map.insert('a');
         assert_eq!((id.index(), id.generation()), (0, generation));
         assert!(map.remove(id));
@@ -15,15 +16,30 @@ fn an_index_that_is_worn_is_not_used_again() {
     let next = map.insert('b');
     assert_eq!((next.index(), next.generation()), (1, 1));
     assert_eq!(map.len(), 1);
-    // An index that is asked for by its number continues with the first generation.
+    // An index that is asked for by its number continues with a generation that no insertion gives.
     map.table.wear(7, u32::MAX);
-    assert_eq!(map.insert_at(7, 'c').unwrap().generation(), 1);
+    assert_eq!(map.insert_at(7, 'c').unwrap().generation(), LAST + 1);
     // Not, if an insertion has given it up.
     assert_eq!(map.insert_at(0, 'd'), Err('d'));
     assert_eq!(map.insert_in(0..1, 'd'), Err('d'));
     assert!(map.remove_at(7) && map.remove_at(1));
     assert_eq!(map.len(), 0);
     assert_eq!(map.insert('e').index(), 1);
+}
+
+/// A past error: once `insert_at` had used all generations of an index up, an insertion found the
+/// first ones there, and gave their ids again.
+#[test]
+fn an_insertion_gave_an_id_again_after_insert_at_had_wrapped() {
+    let map = IdMap::new();
+    let old = map.insert('a');
+    assert!(map.remove(old));
+    map.table.wear(0, u32::MAX);
+    for _ in 0..2 {
+        let id = map.insert_at(0, 'b').unwrap();
+        assert!(id != old && map.remove(id));
+    }
+    assert_eq!(map.insert('c').index(), 1);
 }
 
 #[test]
