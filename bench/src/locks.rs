@@ -92,11 +92,6 @@ impl<L: Lock<Arc<u64>>> Arcs for Locked<L> {
 
     #[inline(always)]
     fn read(&self) -> u64 {
-        self.0.read(|arc| **arc)
-    }
-
-    #[inline(always)]
-    fn read_full(&self) -> u64 {
         *self.0.read(Arc::clone)
     }
 
@@ -111,8 +106,8 @@ impl<L: Lock<()>> Domain for Locked<L> {
     }
 
     #[inline(always)]
-    fn read(&self) {
-        self.0.read(|()| ());
+    fn read<R>(&self, inside: impl FnOnce() -> R) -> R {
+        self.0.read(|()| inside())
     }
 
     fn wait(&self) {

@@ -12,12 +12,12 @@ use quiescence::collections::{CopyMap, HashMap, IdMap};
 use quiescence::sync::{Counter, SeqLock};
 use quiescence::{ArcCell, Rcu, Srcu, epoch, hazard};
 
+use crate::cases::BATCH;
 use crate::cases::cells::{Words, loads, stores};
 use crate::cases::counters::counts;
 use crate::cases::enqueue::callback;
 use crate::cases::loops::{Loop, Looped, sections, timed};
 use crate::cases::maps::{Fast, Key, Map};
-use crate::cases::{BATCH, store};
 use crate::{Error, rivals};
 
 /// The name of a path, and what makes its loop.
@@ -31,7 +31,7 @@ static PATHS: &[Path] = &[
     ("srcu", sections::<Srcu>),
     ("epoch-pin", || update((), |()| drop(epoch::pin()))),
     ("hazard-protect", || of("quiescence", Looped::Protect)),
-    ("arc-cell-load", store::guards::<ArcCell<u64>>),
+    ("arc-cell-load", || of("quiescence", Looped::Guard)),
     ("arc-cell-store", || update(ArcCell::from_pointee(0), |cell| cell.store(Arc::new(1)))),
     ("rcu-store", || update(Rcu::new([0; 8]), |rcu| rcu.store([1_u64; 8]))),
     ("retire", || update((), |()| quiescence::retire(Box::new([1_u64; 8])).expect(ROOM))),

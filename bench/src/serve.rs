@@ -4,8 +4,7 @@
 //! A measurement is compiled once for each rival, so that none pays for a call that another one
 //! saves. More traits are those of `rcu advise`, in [`shapes`](crate::shapes); and beside their
 //! only user those whose calls are virtual: [`Flavour`](crate::cases::wait::Flavour),
-//! [`Caller`](crate::cases::enqueue::Caller) and the sites of [`boot`](crate::cases::boot) and
-//! [`blocked`](crate::cases::blocked).
+//! [`Caller`](crate::cases::enqueue::Caller) and the site of [`boot`](crate::cases::boot).
 
 use std::sync::Arc;
 
@@ -53,10 +52,8 @@ pub(crate) trait Arcs: Send + Sync + 'static {
     fn new(arc: Arc<u64>) -> Self
     where
         Self: Sized;
-    /// The number, by what stands for the `Arc` as long as it is read.
-    fn read(&self) -> u64;
     /// The number, by an `Arc` of one's own.
-    fn read_full(&self) -> u64;
+    fn read(&self) -> u64;
     /// Replaces the `Arc`.
     fn store(&self, arc: Arc<u64>);
     /// Has the references that were replaced given up, if the design can be asked to.
@@ -74,12 +71,6 @@ macro_rules! arcs {
 
             #[inline(always)]
             fn read(&self) -> u64 {
-                let number: &u64 = &self.load();
-                *number
-            }
-
-            #[inline(always)]
-            fn read_full(&self) -> u64 {
                 *self.$load_full()
             }
 
@@ -111,10 +102,15 @@ pub(crate) use arcs;
 pub(crate) trait Domain: Send + Sync + 'static {
     /// One that was not used yet.
     fn new() -> Self;
-    /// Enters a section and leaves it.
-    fn read(&self);
+    /// Runs `inside` in a section.
+    fn read<R>(&self, inside: impl FnOnce() -> R) -> R;
     /// Waits for those that are in a section.
     fn wait(&self);
+
+    /// The same in a hurry, where that can be said.
+    fn wait_in_a_hurry(&self) {
+        self.wait();
+    }
 }
 
 /// A way to protect an object that readers look at from the thread that replaces it.

@@ -15,18 +15,11 @@ use super::kernel_says;
 use super::object::turn;
 use crate::clock::{cpu_time, thread_cpu_time};
 use crate::sample::Sample;
+use crate::serve::Domain;
 
 /// From one look at the threads to the next. A stretch may be taken for longer than it was by what
 /// the thread ran between two looks, never for shorter.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-
-/// Something that is read, and waited for.
-pub(crate) trait Site: Sync {
-    /// Runs `inside` in a section.
-    fn hold(&self, inside: &mut dyn FnMut());
-    /// Waits for those that are in a section, in a hurry.
-    fn wait(&self);
-}
 
 /// Waits for one reader that stays in its section for so long. Of the waiting side: its CPU time,
 /// in per cent of one CPU; the longest CPU time of one thread between two sleeps, in nanoseconds;
@@ -35,33 +28,30 @@ pub(crate) trait Site: Sync {
 ///
 /// # Panics
 /// If the waiter came back while the reader was in its section.
-pub(crate) fn measure(make: fn() -> Box<dyn Site>, blocked_for: Duration) -> Sample {
+pub(crate) fn measure<D: Domain>(domain: &D, blocked_for: Duration) -> Sample {
     let _turn = turn();
-    let site = &*make();
     let is_over = AtomicBool::new(false);
     let (begun, has_begun) = mpsc::channel();
     thread::scope(|scope| {
-        let mut seen = None;
-        let mut waiter = None;
-        site.hold(&mut || {
-            let (is_over, begun) = (&is_over, begun.clone());
-            waiter = Some(scope.spawn(move || {
+        let ([cpu, stretch, sleeps], waiter) = domain.read(|| {
+            let is_over = &is_over;
+            let waiter = scope.spawn(move || {
                 // Fails only if who holds the section is gone; then no thread looks.
                 let _ = begun.send(());
-                site.wait();
+                domain.wait_in_a_hurry();
                 // Release: pairs with the Acquire below.
                 is_over.store(true, Ordering::Release);
                 Instant::now()
-            }));
+            });
             has_begun.recv().expect("the waiter says that it begins");
-            seen = Some(look_on(blocked_for));
+            let seen = look_on(blocked_for);
             // Acquire: pairs with the Release of the waiter.
             assert!(!is_over.load(Ordering::Acquire), "the waiter did not wait");
+            (seen, waiter)
         });
         let left = Instant::now();
-        let answered = waiter.map(|waiter| waiter.join().expect("the waiter does not panic"));
-        let answer = answered.map(|at| at.saturating_duration_since(left)).unwrap_or_default();
-        let [cpu, stretch, sleeps] = seen.expect("the section was entered");
+        let answered = waiter.join().expect("the waiter does not panic");
+        let answer = answered.saturating_duration_since(left);
         Sample::new([cpu, stretch, sleeps, answer.as_nanos() as f64], None)
     })
 }
@@ -79,8 +69,7 @@ fn look_on(duration: Duration) -> [f64; 3] {
     }
     let cpu = others_cpu().saturating_sub(cpu_before);
     let elapsed = begin.elapsed().as_secs_f64();
-    let stretch_ns = watch.stretch_ns().map_or(f64::NAN, |ns| ns as f64);
-    let sleeps = watch.sleeps().map_or(f64::NAN, |sleeps| sleeps as f64);
+    let [stretch_ns, sleeps] = watch.seen();
     [100.0 * cpu.as_secs_f64() / elapsed, stretch_ns, sleeps / elapsed]
 }
 
@@ -120,13 +109,13 @@ impl Watch {
         }
     }
 
-    fn stretch_ns(&self) -> Option<u64> {
-        self.0.values().map(|thread| thread.stretch_ns).max()
-    }
-
-    fn sleeps(&self) -> Option<u64> {
+    /// The longest stretch, in nanoseconds, and all sleeps; NaN where no thread was followed.
+    fn seen(&self) -> [f64; 2] {
+        let Some(stretch_ns) = self.0.values().map(|thread| thread.stretch_ns).max() else {
+            return [f64::NAN; 2];
+        };
         let sleeps = |thread: &Followed| thread.last.sleeps - thread.first.sleeps;
-        (!self.0.is_empty()).then(|| self.0.values().map(sleeps).sum())
+        [stretch_ns, self.0.values().map(sleeps).sum()].map(|seen| seen as f64)
     }
 }
 
@@ -161,9 +150,13 @@ mod tests {
     /// Does not wait.
     struct Hasty;
 
-    impl Site for Hasty {
-        fn hold(&self, inside: &mut dyn FnMut()) {
-            inside();
+    impl Domain for Hasty {
+        fn new() -> Self {
+            Self
+        }
+
+        fn read<R>(&self, inside: impl FnOnce() -> R) -> R {
+            inside()
         }
 
         fn wait(&self) {}
@@ -172,7 +165,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "did not wait")]
     fn who_does_not_wait_is_found_out() {
-        measure(|| Box::new(Hasty), Duration::from_millis(50));
+        measure(&Hasty, Duration::from_millis(50));
     }
 
     #[test]

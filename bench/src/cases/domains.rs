@@ -48,7 +48,7 @@ pub(crate) fn memory<P: Domain>(used: Used, count: usize) -> Option<f64> {
     places.extend((0..count).map(|_| P::new()));
     match used {
         Used::Never => {}
-        Used::Read => places.iter().for_each(P::read),
+        Used::Read => places.iter().for_each(|place| place.read(|| ())),
         Used::Contended | Used::Waited => contend(&places),
     }
     if used == Used::Waited {
@@ -67,7 +67,7 @@ fn contend<P: Domain>(places: &[P]) {
         let read_all = || {
             for place in places {
                 together.wait();
-                (0..SECTIONS).for_each(|_| place.read());
+                (0..SECTIONS).for_each(|_| place.read(|| ()));
             }
         };
         // Joined for their last destructors too.
@@ -104,8 +104,9 @@ mod tests {
             Self(std::sync::OnceLock::new())
         }
 
-        fn read(&self) {
+        fn read<R>(&self, inside: impl FnOnce() -> R) -> R {
             self.0.get_or_init(|| Box::new([1; 1024]));
+            inside()
         }
 
         fn wait(&self) {}

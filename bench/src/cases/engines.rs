@@ -3,28 +3,32 @@
 //! and figure 7).
 //!
 //! As many QSBR readers as CPUs, each on a CPU of its own, look up paths of a real directory tree
-//! in a [`PathCache`]; now and then one renames, unlinks or links again a file of its own. An
-//! *iteration* is a fixed number of look-ups, followed by a pause offline: benchmarks whose CPUs
-//! have nothing to do at times show what an engine does with idle ones.
+//! name by name in a hash table, as a kernel does in front of its file systems; now and then one
+//! moves, unlinks or links again a file of its own. An *iteration* is a fixed number of look-ups,
+//! followed by a pause offline: benchmarks whose CPUs have nothing to do at times show what an
+//! engine does with idle ones.
 //!
 //! Nothing is lazy: with [`Tuning::lazy`](quiescence::tuning::Tuning) of 0 the worker asks for a
 //! grace period in its next turn, with the urgency of the background, and when that starts, and
 //! when its holdouts are scanned again, is the engine's to say. `call_hurry` would not do: it
 //! raises the urgency, and asks for a turn of the worker at once, which counts as the tick that
-//! `tick` waits for.
+//! `tick` waits for. Nor is there a limit of what may wait, at which readers would.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::object::turn;
-use crate::clock::{cpu_time, histogram};
+use foldhash::fast::FixedState;
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
-use quiescence::{Domain, Qsbr, tag::Private, tuning::Engine};
+use quiescence::collections::HashMap;
+use quiescence::tag::{Private, Section};
+use quiescence::{Domain, Qsbr, tuning::Engine};
 
-use super::path_cache::{Id, PathCache, Tree};
+use super::object::turn;
+use super::tree::{Id, Key, Tree};
+use crate::clock::{cpu_time, histogram};
 use crate::sample::Sample;
 use crate::slices::{Act, Cue, Played, Scene};
 
@@ -120,7 +124,7 @@ fn histograms(engine: Engine, load: &Load, duration: Duration) -> [Histogram<u64
 
 /// One run.
 struct Bench<'t> {
-    cache: PathCache,
+    cache: HashMap<Key, Id, FixedState, Private>,
     domain: Domain,
     load: &'t Load,
     /// Whether readers queue callbacks that say how long they took.
@@ -159,14 +163,25 @@ impl<'t> Bench<'t> {
         let domain = Domain::builder().engine(engine).build();
         let mut tuning = domain.tuning();
         tuning.lazy = Duration::ZERO;
+        (tuning.objects_max, tuning.bytes_max) = (u64::MAX, u64::MAX);
         domain.tune(tuning);
+        // Room enough, so that the table does not move.
+        let cache = HashMap::builder().capacity(2 * load.tree.len());
+        let cache = cache.hasher(FixedState::default()).domain(domain.clone()).build();
+        cache.extend(load.tree.entries());
         Self {
-            cache: PathCache::new(&load.tree, &domain),
+            cache,
             domain,
             load,
             is_probing: AtomicBool::new(is_probing),
             probes: (0..load.threads).map(|_| Arc::new(Probes::new())).collect(),
         }
+    }
+
+    /// The entry at this path, name by name.
+    fn look_up(&self, section: &impl Section<Private>, path: &[&'static str]) -> Option<Id> {
+        let step = |parent, name: &&'static str| self.cache.get(&(parent, *name), section).copied();
+        path.iter().try_fold(0, step)
     }
 
     /// Has the readers work while `main` runs.
@@ -216,7 +231,7 @@ struct Reader<'b> {
     bench: &'b Bench<'b>,
     qsbr: Qsbr<Private>,
     /// Paths that no thread changes.
-    paths: Vec<(Vec<&'b str>, Id)>,
+    paths: Vec<(Vec<&'static str>, Id)>,
     /// Files that this thread alone changes.
     own: Vec<OwnFile>,
     next_path: usize,
@@ -227,10 +242,7 @@ struct Reader<'b> {
 /// A file that one thread alone changes.
 struct OwnFile {
     id: Id,
-    /// The name that it has when it is renamed: no entry of a real tree is called so, nor any other
-    /// file.
-    other: String,
-    /// How often it was changed: it is renamed, unlinked, and linked again, in turn.
+    /// How often it was changed: it is moved, unlinked, and linked again, in turn.
     changes: u64,
 }
 
@@ -246,9 +258,7 @@ impl<'b> Reader<'b> {
             bench,
             qsbr: bench.domain.qsbr(),
             paths: untouched.map(|id| (tree.path(*id), *id)).collect(),
-            own: own
-                .map(|id| OwnFile { id: *id, other: format!("\u{1}renamed {id}"), changes: 0 })
-                .collect(),
+            own: own.map(|&id| OwnFile { id, changes: 0 }).collect(),
             next_path: number * 7_919,
             next_own: 0,
             probes: Arc::clone(&bench.probes[number]),
@@ -293,7 +303,7 @@ impl<'b> Reader<'b> {
         };
         // A prime step: the paths come in no order that a prefetcher knows.
         self.next_path = self.next_path.wrapping_add(4_099);
-        let found = self.bench.cache.look_up(&self.qsbr.read(), path);
+        let found = self.bench.look_up(&self.qsbr.read(), path);
         assert_eq!(found, Some(*id), "{path:?} is there all the time");
     }
 
@@ -301,28 +311,29 @@ impl<'b> Reader<'b> {
         let count = self.own.len();
         let Some(file) = self.own.get_mut(self.next_own % count.max(1)) else { return };
         self.next_own += 1;
-        let (id, other) = (file.id, file.other.as_str());
-        let (parent, name) = self.bench.load.tree.entry(id);
-        let (cache, section) = (&self.bench.cache, self.qsbr.read());
+        let (id, section) = (file.id, self.qsbr.read());
+        let (cache, key) = (self.bench.cache.read_in(&section), self.bench.load.tree.key(file.id));
+        // In itself, which is no directory: there no other file is.
+        let moved = (id, key.1);
         match file.changes % 3 {
-            0 => cache.rename(&section, parent, [name, other], id),
-            1 => assert!(cache.unlink(&section, parent, other), "it was renamed to that"),
-            _ => cache.link(&section, parent, name, id),
+            0 => {
+                cache.insert(moved, id);
+                assert!(cache.remove(&key).is_some(), "it was linked");
+            }
+            1 => assert!(cache.remove(&moved).is_some(), "it was moved there"),
+            _ => _ = cache.insert(key, id),
         }
         file.changes += 1;
     }
 
-    /// Queues a callback that says how long it took. At the domain's limit there is none.
+    /// Queues a callback that says how long it took.
     fn probe(&self) {
         // Relaxed, all of it: see `Bench::run_out_of_probes`.
-        if !self.bench.is_probing.load(Ordering::Relaxed) {
-            return;
-        }
-        self.probes.queued.fetch_add(1, Ordering::Relaxed);
-        let (probes, queued) = (Arc::clone(&self.probes), Instant::now());
-        let called = self.bench.domain.try_call(move || probes.record(queued.elapsed()));
-        if called.is_err() {
-            self.probes.queued.fetch_sub(1, Ordering::Relaxed);
+        if self.bench.is_probing.load(Ordering::Relaxed) {
+            self.probes.queued.fetch_add(1, Ordering::Relaxed);
+            let (probes, queued) = (Arc::clone(&self.probes), Instant::now());
+            let called = self.bench.domain.call(move || probes.record(queued.elapsed()));
+            called.expect("there is no limit");
         }
     }
 }
@@ -333,8 +344,29 @@ mod tests {
     use std::path::Path;
 
     fn tree() -> Tree {
-        // So small that each file is renamed, unlinked and linked again many times.
+        // So small that each file is moved, unlinked and linked again many times.
         Tree::read(Path::new(env!("CARGO_MANIFEST_DIR")), 40).expect("our sources")
+    }
+
+    #[test]
+    fn every_path_of_a_real_tree_is_found_and_no_other_and_changes_are_seen() {
+        let tree = Tree::read(Path::new(env!("CARGO_MANIFEST_DIR")), 10_000).expect("our sources");
+        let load = Load { tree: Arc::new(tree), threads: 1, quiescent_every: 16 };
+        let bench = Bench::new(Engine::ALL[0], &load, false);
+        let look_up = |path: &[&'static str]| bench.look_up(&bench.domain.read(), path);
+        for id in 1..=load.tree.len() as Id {
+            assert_eq!(look_up(&load.tree.path(id)), Some(id));
+        }
+        assert_eq!(look_up(&["src", "cases", "tree.rs~"]), None);
+        assert!(look_up(&["src", "cases", "tree.rs"]).is_some());
+        let mut reader = Reader::new(&bench, 0);
+        reader.own.truncate(1);
+        let path = load.tree.path(reader.own[0].id);
+        let changed = [false, false, true, false].map(|is_there| {
+            reader.change();
+            look_up(&path).is_some() == is_there
+        });
+        assert_eq!(changed, [true; 4], "moved, unlinked, linked, moved");
     }
 
     #[test]

@@ -10,19 +10,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::object::in_turn;
-use super::replace::{Site, while_held};
+use super::replace::{Limit, Make, Site, while_held};
 use crate::sample::{Sample, alone};
 use crate::statistics::spread;
 
 /// Callbacks of a burst: few enough that no thread's queue is at a limit.
 pub(crate) const BURST: u64 = 1024;
 
-/// Callbacks, and the object whose reader holds them up.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Queue {
-    pub(crate) site: fn() -> Box<dyn Site>,
-    pub(crate) caller: fn() -> Box<dyn Caller>,
-}
+/// What makes callbacks, and the object whose reader holds them up.
+pub(crate) type Queue = (fn() -> Box<dyn Caller>, Make);
 
 /// A thread that queues callbacks.
 pub(crate) trait Caller {
@@ -124,11 +120,11 @@ pub(crate) fn measure_barrier(queue: Queue, times: usize) -> Sample {
 
 /// Runs the measurement in a thread of its own, after a burst that does not count.
 fn after_a_burst(
-    queue: Queue,
+    (caller, site): Queue,
     measure: impl FnOnce(&dyn Site, &mut dyn Caller) -> Sample + Send,
 ) -> Sample {
     in_turn(|| {
-        let (site, mut caller) = ((queue.site)(), (queue.caller)());
+        let (site, mut caller) = (site(Limit::Usual), caller());
         let before = caller.sum();
         caller.call(BURST);
         run_all(&mut *caller, before + BURST);

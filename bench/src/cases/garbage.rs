@@ -1,12 +1,11 @@
 //! What waits after the last store of a burst, and until when: nothing asks for it to be freed, and
 //! the thread that has stored rests.
 
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::allocator::bytes_in_use;
-use super::object::turn;
+use super::object::in_turn;
 use super::replace::{Site, warm_up};
 use crate::freed::take_line;
 use crate::sample::Sample;
@@ -26,34 +25,22 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// # Panics
 /// If the rival panics.
 pub(crate) fn measure(make: fn() -> Box<dyn Site>, stores: u64) -> Sample {
-    let _turn = turn();
-    let site = make();
-    warm_up(&*site);
-    let (stored, is_stored) = mpsc::channel();
-    let (leave, may_leave) = mpsc::channel::<()>();
-    thread::scope(|scope| {
+    in_turn(|| {
+        let site = make();
+        warm_up(&*site);
         let freed_before = site.freed();
-        let site = &*site;
-        scope.spawn(move || {
-            let _in_line = take_line(0);
-            let mut updater = site.updater();
-            let before = bytes_in_use();
-            updater.replace(stores);
-            let last = Instant::now();
-            let bytes = before.zip(bytes_in_use());
-            let bytes = bytes.map_or(f64::NAN, |(before, now)| now.saturating_sub(before) as f64);
-            stored.send((last, bytes)).expect("the measurement waits");
-            // It ends when the other half is dropped.
-            let _ = may_leave.recv();
-        });
-        let (last, bytes) = is_stored.recv().expect("the updater does not panic");
+        let _in_line = take_line(0);
+        let mut updater = site.updater();
+        let before = bytes_in_use();
+        updater.replace(stores);
+        let last = Instant::now();
+        let bytes = before.zip(bytes_in_use());
+        let bytes = bytes.map_or(f64::NAN, |(before, now)| now.saturating_sub(before) as f64);
         let left = || stores.saturating_sub(site.freed() - freed_before);
         let waiting = left();
         while left() > 0 && last.elapsed() < PATIENCE {
             thread::sleep(LOOK);
         }
-        let freed_after = last.elapsed();
-        drop(leave);
-        Sample::new([freed_after.as_nanos() as f64, waiting as f64, bytes], None)
+        Sample::new([last.elapsed().as_nanos() as f64, waiting as f64, bytes], None)
     })
 }

@@ -160,10 +160,7 @@ fn write_until_over(part: &Part<'_>, write: impl Fn(u64)) -> Duration {
 
 /// Entering a section of a domain, or a lock, and leaving it.
 pub(crate) fn sections<D: Domain>() -> Loop {
-    Loop::of(D::new(), |domain| {
-        domain.read();
-        1
-    })
+    Loop::of(D::new(), |domain| domain.read(|| 1))
 }
 
 /// Does it `BATCH` times in each of so many batches, then `announce`; each time gives 1.

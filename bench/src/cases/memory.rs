@@ -5,7 +5,6 @@
 //! those who hold up the retirer would never end: only those that hoard are asked.
 
 use std::hint::black_box;
-use std::thread;
 
 use super::allocator::bytes_in_use;
 use super::object::{OBJECT_BYTES, in_turn};
@@ -27,17 +26,13 @@ pub(crate) fn measure(make: Make, objects: u64) -> Sample {
         warm_up(&*site);
         let freed_before = site.freed();
         let bytes = while_held(&*site, 1, |_release| {
-            let retire = || {
-                let _in_line = take_line(0);
-                let mut updater = site.updater();
-                let before = bytes_in_use();
-                updater.replace(objects);
-                before.zip(bytes_in_use()).map(|(before, after)| after.saturating_sub(before))
-            };
-            let bytes = thread::scope(|scope| scope.spawn(retire).join());
+            let _in_line = take_line(0);
+            let mut updater = site.updater();
+            let before = bytes_in_use();
+            updater.replace(objects);
+            let (before, after) = before.zip(bytes_in_use())?;
             let waiting = objects.saturating_sub(site.freed() - freed_before);
-            let bytes = bytes.expect("the updater does not panic");
-            bytes.map(|bytes| bytes as f64 / waiting.max(1) as f64)
+            Some(after.saturating_sub(before) as f64 / waiting.max(1) as f64)
         });
         drain(&*site, freed_before, objects);
         alone(bytes.map_or(f64::NAN, |bytes| bytes - plain))

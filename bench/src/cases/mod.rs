@@ -17,7 +17,7 @@
 //!   last store.
 //! - [`tools`]: programs before and after a transformation.
 //! - `cache`: loads that are slow or fast by where their data lies in the caches.
-//! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
+//! - [`engines`]: the engines of a domain on a path-lookup cache, of the names of a [`tree`].
 //!
 //! A case is given what a rival makes for it, and knows nothing of rivals.
 
@@ -40,7 +40,6 @@ pub(crate) mod loops;
 pub(crate) mod maps;
 pub(crate) mod memory;
 pub(crate) mod object;
-pub(crate) mod path_cache;
 pub(crate) mod read;
 pub(crate) mod readers;
 pub(crate) mod replace;
@@ -50,6 +49,7 @@ pub(crate) mod tail;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tools;
+pub(crate) mod tree;
 pub(crate) mod update;
 pub(crate) mod wait;
 

@@ -57,7 +57,6 @@ struct Phase {
     bytes_at: [f64; 4],
     reads_per_second: f64,
     updates_per_second: f64,
-    stopped: bool,
     judged: Judged,
 }
 
@@ -113,25 +112,23 @@ impl Phase {
                 cue.work(|stop| reader.read_until(stop))
             }),
         ];
-        let (scene, elapsed) = Scene::play(0, acts, |_| {
-            let elapsed = phase.watch(watched, duration);
+        let (scene, ()) = Scene::play(0, acts, |_| {
+            phase.watch(watched, duration);
             // Whom the stall has blocked continues now, and sees that it is to stop.
             drop(released);
-            elapsed
         });
         let [updates, reads] = &scene.played[..] else { unreachable!("there are two acts") };
         phase.unreclaimed_peak = phase.unreclaimed_peak.max(updates.result);
         phase.reads_per_second = reads.result as f64 / reads.elapsed.as_secs_f64();
-        phase.updates_per_second /= elapsed.as_secs_f64();
         phase.judged = scene.judged();
         phase
     }
 
-    /// Looks until the time is over, or the memory; how long that was.
-    fn watch(&mut self, watched: &Watched<'_>, duration: Duration) -> Duration {
+    /// Looks until the time is over, or the memory.
+    fn watch(&mut self, watched: &Watched<'_>, duration: Duration) {
         let memory_before = bytes_in_use();
         let begin = Instant::now();
-        while !self.stopped && begin.elapsed() < duration {
+        while self.bytes_peak < BYTES_MAX && begin.elapsed() < duration {
             thread::sleep(LOOK.min(duration.saturating_sub(begin.elapsed())));
             let objects = watched.unreclaimed();
             self.unreclaimed_peak = self.unreclaimed_peak.max(objects);
@@ -143,10 +140,9 @@ impl Phase {
             let is_updating = watched.retired.load(Ordering::Relaxed) > 0;
             let seen = if is_updating { bytes as f64 } else { f64::NAN };
             self.bytes_at[(quarter as usize).min(3)..].fill(seen);
-            self.stopped = bytes >= BYTES_MAX;
         }
-        self.updates_per_second = watched.retired.load(Ordering::Relaxed) as f64;
-        begin.elapsed()
+        let updates = watched.retired.load(Ordering::Relaxed) as f64;
+        self.updates_per_second = updates / begin.elapsed().as_secs_f64();
     }
 }
 

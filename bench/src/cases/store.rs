@@ -13,14 +13,9 @@ use super::loops::Loop;
 use crate::serve::Arcs;
 use crate::slices::Row;
 
-/// Getting what stands for the `Arc` as long as its number is read.
-pub(crate) fn guards<A: Arcs>() -> Loop {
-    Loop::of(A::new(Arc::new(1)), A::read)
-}
-
 /// Getting an `Arc` of one's own, and giving it back.
 pub(crate) fn arcs<A: Arcs>() -> Loop {
-    Loop::of(A::new(Arc::new(1)), A::read_full)
+    Loop::of(A::new(Arc::new(1)), A::read)
 }
 
 /// A place with a 1 in it.

@@ -10,7 +10,7 @@ use super::object::in_turn;
 use super::replace::{Site, Worker, drain, warm_up};
 use crate::clock::quantile_ns;
 use crate::sample::Sample;
-use crate::slices::{Cue, Judged, Scene, both};
+use crate::slices::{Cue, Scene, both};
 
 /// Replacements between two samples of what waits.
 const BATCH: u64 = 64;
@@ -33,54 +33,43 @@ pub(crate) fn measure(
     first: fn(f64) -> f64,
 ) -> Sample {
     in_turn(|| {
-        let site = make();
-        warm_up(&*site);
-        let loops = Loops { site: &*site, readers };
-        let ([ns, cpu_ns, peak], counted) = loops.count(updates.div_ceil(BATCH).max(1));
-        let (p99_9_ns, judged) = loops.time(timed.max(1));
-        Sample::new([first(ns), cpu_ns, p99_9_ns, peak], both(counted, judged))
-    })
-}
-
-/// The two loops, with the readers beside them.
-struct Loops<'a> {
-    site: &'a dyn Site,
-    readers: usize,
-}
-
-impl Loops<'_> {
-    fn count(&self, batches: u64) -> ([f64; 3], Judged) {
-        let (site, updates) = (self.site, batches * BATCH);
-        let scene = self.play(updates, |updater| unreclaimed_peak(site, updater, batches));
+        let site = &*make();
+        warm_up(site);
+        let batches = updates.div_ceil(BATCH).max(1);
+        let updates = batches * BATCH;
+        let scene =
+            play(site, readers, updates, |updater| unreclaimed_peak(site, updater, batches));
         let (updater, _) = scene.front();
         let times = [updater.elapsed, scene.cpu_since_it_began()];
         let [ns, cpu_ns] = times.map(|time| time.as_nanos() as f64 / updates as f64);
-        ([ns, cpu_ns, updater.result as f64], scene.judged())
-    }
-
-    fn time(&self, updates: usize) -> (f64, Judged) {
-        let mut samples = vec![0; updates];
-        let scene = self.play(updates as u64, |updater| {
+        let mut samples = vec![0; timed.max(1)];
+        let one_by_one = play(site, readers, samples.len() as u64, |updater| {
             updater.replace_timed(&mut samples);
             0
         });
-        (quantile_ns(&mut samples, 0.999), scene.judged())
-    }
+        let values = [first(ns), cpu_ns, quantile_ns(&mut samples, 0.999), updater.result as f64];
+        Sample::new(values, both(scene.judged(), one_by_one.judged()))
+    })
+}
 
-    /// So many updates, and the time until all is freed that can be.
-    fn play(&self, updates: u64, update: impl FnOnce(&mut dyn Worker) -> u64 + Send) -> Scene<u64> {
-        let before = self.site.freed();
-        let read = |cue: &Cue<'_>| {
-            let mut reader = self.site.reader();
-            cue.work(|stop| reader.read_until(stop))
-        };
-        let scene = Scene::beside(self.readers, read, |cue| {
-            let mut updater = ready(self.site);
-            cue.work(|_| update(&mut *updater))
-        });
-        drain(self.site, before, updates + READY);
-        scene
-    }
+/// So many updates with the readers beside them, and the time until all is freed that can be.
+fn play(
+    site: &dyn Site,
+    readers: usize,
+    updates: u64,
+    update: impl FnOnce(&mut dyn Worker) -> u64 + Send,
+) -> Scene<u64> {
+    let before = site.freed();
+    let read = |cue: &Cue<'_>| {
+        let mut reader = site.reader();
+        cue.work(|stop| reader.read_until(stop))
+    };
+    let scene = Scene::beside(readers, read, |cue| {
+        let mut updater = ready(site);
+        cue.work(|_| update(&mut *updater))
+    });
+    drain(site, before, updates + READY);
+    scene
 }
 
 /// Replacements before the first that counts.

@@ -214,6 +214,12 @@ pub(crate) mod tests {
         LISTED.figures.iter().any(|figure| figure.id == id)
     }
 
+    /// A figure of one thread, all of whose slices took as long.
+    pub(crate) fn cost(id: &'static str, ns: Option<f64>) -> Cost {
+        let ns = ns.map(|ns| Spread { median: ns, low: ns, high: ns });
+        Cost { id, name: id.to_owned(), threads: 1, ns, missing: None, published_ns: None }
+    }
+
     #[test]
     fn every_figure_has_a_name_of_its_own_and_is_published_once() {
         let mut ids: Vec<_> = LISTED.figures.iter().map(|figure| figure.id).collect();
@@ -247,14 +253,6 @@ pub(crate) mod tests {
         for id in &LISTED.sections {
             assert!(is_figure(id), "{id} is no figure");
         }
-        let cost = |id, ns: Option<f64>| Cost {
-            id,
-            name: String::new(),
-            threads: 1,
-            ns: ns.map(|ns| Spread { median: ns, low: ns, high: ns }),
-            missing: None,
-            published_ns: None,
-        };
         assert_eq!(cost("read_lock", Some(25.0)).efficiency(100.0), Some(0.8));
         assert_eq!(cost("read_lock", Some(300.0)).efficiency(100.0), Some(0.25));
         assert_eq!(cost("read_lock", None).efficiency(100.0), None);

@@ -63,17 +63,11 @@ pub(super) fn throw_away(costs: &mut [Cost]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::costs::tests;
     use crate::statistics::Spread;
 
     fn cost(id: &'static str, ns: f64) -> Cost {
-        Cost {
-            id,
-            name: id.to_owned(),
-            threads: 1,
-            ns: Some(Spread { median: ns, low: ns, high: ns }),
-            missing: None,
-            published_ns: None,
-        }
+        tests::cost(id, Some(ns))
     }
 
     #[test]
@@ -124,7 +118,7 @@ mod tests {
     #[test]
     fn what_is_compared_is_measured() {
         for id in LISTED.no_less.iter().flat_map(|(more, less)| [more, less]) {
-            assert!(crate::costs::tests::is_figure(id), "{id}");
+            assert!(tests::is_figure(id), "{id}");
         }
     }
 }

@@ -11,12 +11,11 @@ use crate::cases::loops::{Loop, Looped, timed};
 use crate::cases::maps::Map;
 use crate::cases::read::reads;
 use crate::serve::{arcs, copied};
-use crate::shapes::{Key, Value, Whole};
+use crate::shapes::{Key, Value};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("arc-swap")
-        .config::<Whole<Swapped>>()
-        .per_key::<Swapped>()
+        .values::<Swapped>()
         .times(Looped::Read, reads::<Swapped>)
         .cell::<ArcSwap<[u64; 4]>>()
         .arcs::<ArcSwap<u64>>()

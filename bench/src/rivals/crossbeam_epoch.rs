@@ -10,21 +10,18 @@ use super::Rival;
 use crate::cases::enqueue::{Closures, callback};
 use crate::cases::loops::Looped;
 use crate::cases::read::{nested, reads};
-use crate::cases::replace::Replacements;
 use crate::cases::wait::{Flavour, Member, chain, sections};
-use crate::shapes::Whole;
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("crossbeam-epoch")
-        .config::<Whole<Epoch>>()
-        .per_key::<Epoch>()
+        .values::<Epoch>()
         .times(Looped::Read, reads::<Epoch>)
         .times(Looped::Nested, nested::<Epoch>)
         .replace::<Epoch>()
         .hoards()
         .chains::<Epoch>()
         .wait(|| Arc::new(Collector::new()))
-        .enqueue(Replacements::<Epoch>::boxed, || {
+        .enqueue(|| {
             let pin = crossbeam_epoch::pin;
             Box::new(Closures(move || pin().defer(callback()), move || pin().flush()))
         }),

@@ -38,7 +38,7 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::new("liburcu-call")
         .replace_with(|_| Box::new(Replaced::new(&BY_CALL)))
         .hoards()
-        .enqueue(|| Box::new(Replaced::new(&BY_CALL)), || Box::new(Calls::new(BURST)))
+        .enqueue(|| Box::new(Calls::new(BURST)))
         .has_barrier(),
     // Its queue has 4,096 places, and a thread that finds it full waits: it does not hoard.
     Rival::new("liburcu-defer").replace_with(|_| Box::new(Replaced::new(&BY_DEFER))),

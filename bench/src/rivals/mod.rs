@@ -48,19 +48,23 @@ mod tokio;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hashbrown::HashTable;
 use slotmap::{DefaultKey, SlotMap};
 
 use crate::cases::domains;
+use crate::cases::enqueue::Caller;
 use crate::cases::hash::{self, Chains, Mapped};
 use crate::cases::loops::{Loop, Looped};
 use crate::cases::maps::locked::{LockedMap, One};
 use crate::cases::maps::{Kinds, Map, Maps};
+use crate::cases::read::reads;
 use crate::cases::replace::{self, Replacements, Site};
 use crate::cases::wait::Flavour;
-use crate::cases::{blocked, boot, cells, enqueue, store};
+use crate::cases::{boot, cells, store};
 use crate::locks::{InPlace, Locked, Locks};
+use crate::sample::Sample;
 use crate::shapes::{
     Bounded, Buckets, Copies, Counted, Counting, Ids, Key, Keyed, Limited, Limiting, Make,
     Numbered, PerKey, Queued, Queueing, Ready, Value, WORDS, Whole, Workload,
@@ -174,10 +178,10 @@ pub(crate) struct Rival {
     pub(crate) hash: Option<hash::Make>,
     pub(crate) ids: Option<hash::Make>,
     pub(crate) maps: Option<Kinds>,
-    pub(crate) enqueue: Option<enqueue::Queue>,
+    pub(crate) enqueue: Option<fn() -> Box<dyn Caller>>,
     pub(crate) wait: Option<fn() -> Arc<dyn Flavour>>,
     pub(crate) boot: Option<fn() -> Box<dyn boot::Site>>,
-    pub(crate) blocked: Option<fn() -> Box<dyn blocked::Site>>,
+    pub(crate) blocked: Option<fn(Duration) -> Sample>,
     pub(crate) domain: Option<domains::Memory>,
     pub(crate) store: Option<fn() -> Box<dyn serve::Arcs>>,
 }
@@ -254,6 +258,11 @@ impl Rival {
         this.fixed::<R>()
     }
 
+    /// `rcu advise`: such a value, and a table with one for each key.
+    const fn values<R: serve::Replace>(self) -> Self {
+        self.config::<Whole<R>>().per_key::<R>()
+    }
+
     /// `rcu advise`: a table with such a value for each key, whose keys cannot come and go.
     const fn fixed<R: serve::Replace>(self) -> Self {
         let this = self.solves(Workload::Table, Ready::<Keyed<PerKey<R>, false>>::boxed);
@@ -319,15 +328,15 @@ impl Rival {
         self.times(Looped::Cell, cells::loads::<C>).times(Looped::CellStore, cells::stores::<C>)
     }
 
-    /// An `Arc` in a place, of one word, replaced by new ones.
+    /// An `Arc` in a place, of one word, read by what stands for it, and replaced by new ones.
     const fn stored<R: serve::Replace>(self) -> Self {
-        Self { stored: Some(Replacements::<R, 1>::boxed), ..self }
+        let this = self.times(Looped::Guard, reads::<R>);
+        Self { stored: Some(Replacements::<R, 1>::boxed), ..this }
     }
 
-    /// Such an `Arc`, read by what stands for it and by one's own, and replaced by one of two.
+    /// Such an `Arc`, read by one's own, and replaced by one of two.
     const fn arcs<A: serve::Arcs>(self) -> Self {
-        let this = self.times(Looped::Guard, store::guards::<A>);
-        let this = this.times(Looped::Arc, store::arcs::<A>);
+        let this = self.times(Looped::Arc, store::arcs::<A>);
         Self { store: Some(store::boxed::<A>), ..this }
     }
 
@@ -377,13 +386,9 @@ impl Rival {
         Self { hash: Some(make), ..self }
     }
 
-    /// Callbacks, which a reader of the site holds up.
-    const fn enqueue(
-        self,
-        site: fn() -> Box<dyn Site>,
-        caller: fn() -> Box<dyn enqueue::Caller>,
-    ) -> Self {
-        Self { enqueue: Some(enqueue::Queue { site, caller }), ..self }
+    /// Callbacks, which a reader of an object that is replaced holds up.
+    const fn enqueue(self, make: fn() -> Box<dyn Caller>) -> Self {
+        Self { enqueue: Some(make), ..self }
     }
 
     /// It can wait for the callbacks that were queued.
@@ -406,9 +411,9 @@ impl Rival {
         Self { boot: Some(make), ..self }
     }
 
-    /// A reader that stays in its section.
-    const fn blocked(self, make: fn() -> Box<dyn blocked::Site>) -> Self {
-        Self { blocked: Some(make), ..self }
+    /// A reader that stays in its section, for so long.
+    const fn blocked(self, measure: fn(Duration) -> Sample) -> Self {
+        Self { blocked: Some(measure), ..self }
     }
 
     /// Thousands of domains, or of locks.
@@ -467,6 +472,7 @@ mod tests {
             assert!(names.insert(rival.name), "{} is there twice", rival.name);
             assert!(rival.serves_any(), "{} serves nothing", rival.name);
             assert!(!rival.hoards || rival.replace.is_some(), "{}", rival.name);
+            assert!(rival.enqueue.is_none() || rival.replace.is_some(), "{}", rival.name);
             assert!(!rival.has_barrier || rival.enqueue.is_some(), "{}", rival.name);
         }
         assert_eq!(REGISTRY.len(), SOURCES.iter().filter(|s| s.is_compiled_in).count());

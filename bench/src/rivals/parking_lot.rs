@@ -28,7 +28,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Sleepable, sections::<Locked<RwLock<()>>>)
         .times(Looped::Local, sections::<Locked<RwLock<()>>>)
         .boot(|| Box::new(RwLock::new(Slots::new(0))))
-        .blocked(|| Box::new(RwLock::new(())))
+        .blocked(|time| blocked::measure(&Locked(RwLock::new(())), time))
         .domain::<Locked<RwLock<()>>>(),
 ];
 
@@ -43,17 +43,5 @@ impl boot::Site for RwLock<Slots> {
 
     fn boot(&self, updates: u64) {
         boot::boot(updates, |table| mem::replace(&mut *self.write(), table), || {});
-    }
-}
-
-/// The thread that waits is the one that writes.
-impl blocked::Site for RwLock<()> {
-    fn hold(&self, inside: &mut dyn FnMut()) {
-        let _guard = self.read();
-        inside();
-    }
-
-    fn wait(&self) {
-        drop(self.write());
     }
 }

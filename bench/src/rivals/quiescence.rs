@@ -18,22 +18,21 @@ use quiescence::{ArcCell, Domain, Rcu, Srcu, cell::Snapshot, tag::ThreadTag, tun
 
 use self::cells::{InCell, InExactCell};
 use self::epoch::{Epoch, Handles, by_handle};
-use self::srcu::BUSY;
+use self::srcu::{BUSY, stalled};
 use self::threads::{Announcers, Limited, LimitedAnnouncers, QuiescentStates, Threads, by_limit};
 use super::Rival;
+use crate::cases::blocked;
 use crate::cases::boot::Slots;
 use crate::cases::counters::counts;
 use crate::cases::enqueue::{Closures, callback};
 use crate::cases::loops::{Loop, Looped, sections, timed};
 use crate::cases::maps::Fast;
 use crate::cases::read::{nested, reads};
-use crate::cases::replace::Replacements;
 use crate::shapes::{Hash, Value, WORDS, Whole};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence")
-        .config::<Whole<Threads>>()
-        .per_key::<Threads>()
+        .values::<Threads>()
         .times(Looped::Read, reads::<Threads>)
         .times(Looped::Nested, nested::<Threads>)
         .cell::<Snapshot<[u64; 4]>>()
@@ -47,21 +46,21 @@ pub(super) const RIVALS: &[Rival] = &[
         .chains::<Threads>()
         .replace_with(|limit| by_limit::<Threads, _>(limit, Limited))
         .hoards()
-        .enqueue(Replacements::<Threads>::boxed, || {
+        .enqueue(|| {
             let call = || quiescence::call(callback()).expect("outside of sections there is room");
             Box::new(Closures(call, quiescence::barrier))
         })
         .has_barrier()
         .wait(|| Arc::new(Domain::new()))
-        .boot(|| srcu::table(Srcu::new()))
-        .blocked(|| Box::new(Srcu::new()))
+        .boot(|| Box::new(Rcu::new_in(Slots::new(0), Srcu::new().domain())))
+        .blocked(|time| blocked::measure(&stalled(Srcu::new()), time))
         .domain::<Srcu>(),
     Rival::ours("quiescence-hashmap")
         .table::<HashMap<Box<[u8]>, Value, Hash>>()
         .maps::<maps::Own>(),
     Rival::ours("quiescence-copymap").word_maps::<CopyMap<u64, u64, Fast>, CopyMap<u64, u64>>(),
     Rival::ours("quiescence-intrusive").maps::<maps::Intrusive>(),
-    Rival::ours("quiescence-rcu").times(Looped::Guard, reads::<Threads>).stored::<Threads>(),
+    Rival::ours("quiescence-rcu").stored::<Threads>(),
     Rival::ours("quiescence-reader")
         .times(Looped::Read, || by_reader(Rcu::new(1), false))
         .times(Looped::Nested, || by_reader(Rcu::new(1), true)),
@@ -73,10 +72,9 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Read, by_handle::<false>)
         .times(Looped::Nested, by_handle::<true>)
         .replace_with(|limit| by_limit::<Handles, _>(limit, Handles::within)),
-    Rival::ours("quiescence-srcu").config::<Whole<srcu::Sleepers>>().per_key::<srcu::Sleepers>(),
+    Rival::ours("quiescence-srcu").values::<srcu::Sleepers>(),
     Rival::ours("quiescence-qsbr")
-        .config::<Whole<Announcers>>()
-        .per_key::<Announcers>()
+        .values::<Announcers>()
         .times(Looped::Read, reads::<Announcers>)
         .chains::<Announcers>()
         .replace_with(|limit| by_limit::<Announcers, _>(limit, LimitedAnnouncers))
@@ -86,14 +84,14 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Read, || by_reader(Rcu::new_in(1, fencing()), false))
         .wait(|| Arc::new(fencing())),
     Rival::ours("quiescence-busy")
-        .boot(|| srcu::table(Srcu::with_delay(&BUSY)))
-        .blocked(|| Box::new(Srcu::with_delay(&BUSY))),
+        .boot(|| Box::new(Rcu::new_in(Slots::new(0), Srcu::with_delay(&BUSY).domain())))
+        .blocked(|time| blocked::measure(&stalled(Srcu::with_delay(&BUSY)), time)),
     Rival::ours("quiescence-thread")
         .times(Looped::Sleepable, section)
         .times(Looped::Local, section)
         .boot(|| Box::new(Rcu::new_in(Slots::new(0), Domain::new())))
         .domain::<Domain>(),
-    Rival::ours("quiescence-arc-cell").config::<Whole<InCell>>().per_key::<InCell>(),
+    Rival::ours("quiescence-arc-cell").values::<InCell>(),
     Rival::ours("quiescence-exact-cell").config::<Whole<InExactCell>>(),
     Rival::ours("quiescence-counter").counter::<Counter>(),
     Rival::ours("quiescence-exact")

@@ -8,7 +8,6 @@ use super::Rival;
 use crate::cases::enqueue::{Closures, callback};
 use crate::cases::loops::Looped;
 use crate::cases::read::{nested, reads};
-use crate::cases::replace::Replacements;
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
@@ -17,9 +16,7 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
     .replace::<Sdd>()
     .hoards()
     .chains::<Sdd>()
-    .enqueue(Replacements::<Sdd>::boxed, || {
-        Box::new(Closures(|| Guard::new().defer_execute(callback()), advance))
-    })];
+    .enqueue(|| Box::new(Closures(|| Guard::new().defer_execute(callback()), advance)))];
 
 /// Epochs, with garbage in the retiring thread's hands.
 #[derive(Debug, Default)]

@@ -9,11 +9,9 @@ use super::Rival;
 use crate::cases::loops::Looped;
 use crate::cases::read::{nested, reads};
 use crate::serve::replace;
-use crate::shapes::Whole;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
-    .config::<Whole<Hyaline>>()
-    .per_key::<Hyaline>()
+    .values::<Hyaline>()
     .times(Looped::Read, reads::<Hyaline>)
     .times(Looped::Nested, nested::<Hyaline>)
     .replace::<Hyaline>()

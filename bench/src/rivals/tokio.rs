@@ -41,8 +41,9 @@ impl Domain for RwLock<()> {
     }
 
     #[inline(always)]
-    fn read(&self) {
-        drop(self.try_read().expect("nobody writes"));
+    fn read<R>(&self, inside: impl FnOnce() -> R) -> R {
+        let _guard = self.try_read().expect("nobody writes");
+        inside()
     }
 
     fn wait(&self) {

@@ -136,32 +136,27 @@ impl fmt::Display for RunVerdict {
 #[derive(Debug)]
 pub struct Watch {
     begin: Instant,
-    system: Option<System>,
+    /// See [`busy_and_stolen`].
+    system: [Option<f64>; 2],
     own: Duration,
 }
 
 impl Watch {
     /// Looks at them.
     pub fn begin() -> Watch {
-        Watch { begin: Instant::now(), system: System::now(), own: cpu_time() }
+        Watch { begin: Instant::now(), system: busy_and_stolen(), own: cpu_time() }
     }
 
     /// What there was since, apart from slices.
     pub fn end(&self, is_raised: bool, is_pinned: bool) -> RunVerdict {
         let seconds = self.begin.elapsed().as_secs_f64();
         let own = (cpu_time() - self.own).as_secs_f64();
-        let (before, after) = (self.system.as_ref(), System::now());
-        let since = before.zip(after).map(|(before, after)| System {
-            busy_seconds: after.busy_seconds - before.busy_seconds,
-            stolen_seconds: after
-                .stolen_seconds
-                .zip(before.stolen_seconds)
-                .map(|(after, before)| after - before),
-        });
+        let (before, after) = (self.system, busy_and_stolen());
+        let since = |which: usize| Some(after[which]? - before[which]?);
         let share = |of: f64| (of / seconds.max(1e-9)).max(0.0);
         RunVerdict {
-            foreign_cpus: since.as_ref().map(|since| share(since.busy_seconds - own)),
-            stolen_cpus: since.and_then(|since| since.stolen_seconds.map(share)),
+            foreign_cpus: since(0).map(|busy| share(busy - own)),
+            stolen_cpus: since(1).map(share),
             is_raised,
             is_pinned,
             seconds,
@@ -170,31 +165,20 @@ impl Watch {
     }
 }
 
-/// What all CPUs have done since the machine began.
-#[derive(Debug)]
-struct System {
-    busy_seconds: f64,
-    /// Nothing of a kernel that does not count them.
-    stolen_seconds: Option<f64>,
+/// For how many seconds all CPUs have worked since the machine began, and for how many their time
+/// was stolen; nothing where the kernel does not say.
+fn busy_and_stolen() -> [Option<f64>; 2] {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    of_all_cpus(&text, rustix::param::clock_ticks_per_second())
 }
 
-impl System {
-    fn now() -> Option<System> {
-        System::parse(
-            &fs::read_to_string("/proc/stat").ok()?,
-            rustix::param::clock_ticks_per_second(),
-        )
-    }
-
-    /// The first line: user, nice, system, idle, iowait, irq, softirq, steal, all in ticks.
-    fn parse(text: &str, ticks_per_second: u64) -> Option<System> {
-        let line = text.lines().next()?.strip_prefix("cpu ")?;
-        let field = |text: &str| text.parse::<f64>().ok().map(|of| of / ticks_per_second as f64);
-        let fields: Vec<f64> = line.split_whitespace().map_while(field).collect();
-        let busy = [0, 1, 2, 5, 6].map(|place| fields.get(place));
-        let busy = busy.into_iter().sum::<Option<f64>>()?;
-        Some(System { busy_seconds: busy, stolen_seconds: fields.get(7).copied() })
-    }
+/// By the first line: user, nice, system, idle, iowait, irq, softirq, steal, all in ticks.
+fn of_all_cpus(text: &str, ticks_per_second: u64) -> [Option<f64>; 2] {
+    let line = text.lines().next().and_then(|line| line.strip_prefix("cpu "));
+    let field = |text: &str| text.parse::<f64>().ok().map(|of| of / ticks_per_second as f64);
+    let fields: Vec<f64> = line.unwrap_or_default().split_whitespace().map_while(field).collect();
+    let busy = [0, 1, 2, 5, 6].map(|place| fields.get(place));
+    [busy.into_iter().sum(), fields.get(7).copied()]
 }
 
 /// Threads of the machine that run or want to, the caller among them. 1 where it is not said.
@@ -215,11 +199,9 @@ mod tests {
     #[test]
     fn what_all_cpus_did_is_read_from_the_first_line() {
         let text = "cpu  100 10 40 9000 5 6 4 30 0 0\ncpu0 50 5 20 4500 2 3 2 15 0 0\n";
-        let system = System::parse(text, 100).unwrap();
-        assert_eq!((system.busy_seconds, system.stolen_seconds), (1.6, Some(0.3)));
-        let system = System::parse("cpu  100 10 40 9000 5 6 4\n", 100).unwrap();
-        assert_eq!((system.busy_seconds, system.stolen_seconds), (1.6, None));
-        assert!(System::parse("intr 1", 100).is_none() && System::parse("", 100).is_none());
+        assert_eq!(of_all_cpus(text, 100), [Some(1.6), Some(0.3)]);
+        assert_eq!(of_all_cpus("cpu  100 10 40 9000 5 6 4\n", 100), [Some(1.6), None]);
+        assert_eq!((of_all_cpus("intr 1", 100), of_all_cpus("", 100)), ([None; 2], [None; 2]));
         assert!(runnable() >= 1);
     }
 

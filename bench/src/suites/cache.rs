@@ -16,6 +16,7 @@ pub use crate::cases::cache::{Cache, Geometry};
 use crate::cases::cache::{Load, alone, queue, shared};
 use crate::cases::form::Form;
 use crate::costs;
+use crate::locks::Locked;
 use crate::units;
 
 /// What was published of a lesson.
@@ -53,7 +54,7 @@ fn load(lesson: &str, geometry: &Geometry) -> Box<dyn Load> {
         "conflicts" => alone::Rings::conflicts(geometry),
         "two-lines" => alone::Rings::lines(geometry),
         "false-sharing" => shared::Own::<AtomicU64>::boxed(geometry),
-        "locks" => shared::Own::<Mutex<u64>>::boxed(geometry),
+        "locks" => shared::Own::<Locked<Mutex<u64>>>::boxed(geometry),
         "prefetch" => queue::WakeUps::boxed(geometry),
         "eth-type-trans" => queue::Packets::boxed(geometry),
         "sweep" => alone::Sweep::boxed(geometry),

@@ -13,7 +13,7 @@ use super::rounds::{Case, Series};
 use super::{Options, Planned, Suite};
 use crate::Error;
 use crate::cases::engines::{self, Load as Loaded};
-use crate::cases::path_cache::Tree;
+use crate::cases::tree::Tree;
 use crate::units;
 
 /// Of the metrics of work, those whose ratios to the base are shown.
@@ -139,20 +139,15 @@ fn plan(
     let metrics = SUITES.engines.metrics(scene);
     let case = Case::new(format!("engines/{}", scene.id), scene.title, metrics, rivals);
     let (rounds, duration) = SUITES.engines.amount(scene).of(options);
-    if scene.id == "work" {
-        let (case, rounds) = (case.comparing(WORK_COMPARED), rounds.saturating_mul(WORK_PARTS));
-        return Planned::new(case, (rounds, duration), move |session, case| {
-            session.interleave(rounds, case, duration, &mut |number| {
-                engines::work(engines[number], &load, duration)
-            })
-        });
-    }
-    let case = case.comparing(metrics.len());
+    let is_work = scene.id == "work";
+    let (compared, parts) = if is_work { (WORK_COMPARED, WORK_PARTS) } else { (metrics.len(), 1) };
+    let (case, rounds) = (case.comparing(compared), rounds.saturating_mul(parts));
     Planned::new(case, (rounds, duration), move |session, case| {
+        let measure = if is_work { engines::work } else { engines::latencies };
         let mut case = session.interleave(rounds, case, duration, &mut |number| {
-            engines::latencies(engines[number], &load, duration)
+            measure(engines[number], &load, duration)
         })?;
-        case.notes.extend(apart(&case));
+        case.notes.extend(apart(&case).filter(|_| !is_work));
         case.notes.extend((scene.id == "latency").then(|| PAPER.to_owned()));
         Some(case)
     })

@@ -45,10 +45,9 @@ pub fn prepare(files: &[String], options: &Options) -> Result<Suite, Error> {
     }
     let mut planned = Vec::new();
     for picture in chosen(files) {
-        let of_setting = |[_, case, _]: &[&'static str; 3]| {
+        let of_setting = |[_, case, _]: &'static [&'static str; 3]| {
             let rivals = picture.rivals.iter();
-            let shown = rivals.filter_map(|[_, name]| Some((picture.suite?, *case, *name)));
-            shown.collect::<Vec<_>>()
+            rivals.filter_map(move |[_, name]| Some((picture.suite?, *case, *name)))
         };
         let shown: Vec<_> = picture.settings.iter().flat_map(of_setting).collect();
         planned.extend(readme::planned(&shown, options)?);

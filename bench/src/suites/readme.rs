@@ -4,7 +4,6 @@
 //! is stands in `suites.toml`; the command writes it down.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
 use serde::Deserialize;
 
@@ -79,16 +78,16 @@ pub(super) fn planned(shown: &[Shown], options: &Options) -> Result<Vec<Planned>
             Part::Read => SUITES.read.prepare(&[], &options),
             Part::Gp => SUITES.gp.prepare(&[], &options),
             Part::Update => SUITES.update.prepare(&[], &options),
-            Part::Map => map::prepare(&[], &MAPS, &options),
+            // As small as those of `rcu bench map` are.
+            Part::Map => {
+                let (entries, threads) = (vec![1000], vec![2]);
+                map::prepare(&[], &map::Load { entries, threads, ..Default::default() }, &options)
+            }
         };
         all.extend(suite?.planned.into_iter().filter(|one| cases.contains(&&*one.case.id)));
     }
     Ok(all)
 }
-
-/// The maps, as small as those of `rcu bench map` are.
-static MAPS: LazyLock<map::Load> =
-    LazyLock::new(|| map::Load { entries: vec![1000], threads: vec![2], ..map::Load::default() });
 
 impl Row {
     /// Who is measured for this column, if there is one.

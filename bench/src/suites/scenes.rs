@@ -18,9 +18,7 @@ use crate::cases::grace::{IdleThreads, steps_for};
 use crate::cases::loops::{Loop, Looped};
 use crate::cases::replace::Limit;
 use crate::cases::store::Loaders;
-use crate::cases::{
-    blocked, boot, domains, enqueue, garbage, hash, memory, readers, stall, tail, update,
-};
+use crate::cases::{boot, domains, enqueue, garbage, hash, memory, readers, stall, tail, update};
 use crate::rivals::{self, Rival};
 use crate::sample::Sample;
 use crate::units;
@@ -217,12 +215,12 @@ impl What {
     fn of(self, rival: &Rival, times: u64, timed: usize, seed: u64) -> Option<Measure> {
         let (count, time) = (times as usize, Duration::from_nanos(times));
         let hoards = rival.replace.filter(|_| rival.hoards);
-        let barrier = rival.enqueue.filter(|_| rival.has_barrier);
+        let queue = rival.enqueue.zip(rival.replace);
         match self {
             Self::Boot(readers) => {
                 served(rival.boot, move |make| boot::measure(make, readers, times))
             }
-            Self::Blocked => served(rival.blocked, move |make| blocked::measure(make, time)),
+            Self::Blocked => served(rival.blocked, move |measure| measure(time)),
             Self::Domains(used) => {
                 served(rival.domain, move |memory| domains::measure(memory, used, count))
             }
@@ -245,10 +243,12 @@ impl What {
                 let keys: Vec<u64> = (0..ids).collect();
                 hash::measure(make, &keys, threads, percent, count, seed)
             }),
-            Self::Call => served(rival.enqueue, move |queue| enqueue::measure_call(queue, count)),
+            Self::Call => served(queue, move |queue| enqueue::measure_call(queue, count)),
             Self::Memory => served(hoards, move |make| memory::measure(make, times)),
             Self::Stall => served(rival.replace, move |make| stall::measure(make, time)),
-            Self::Barrier => served(barrier, move |queue| enqueue::measure_barrier(queue, count)),
+            Self::Barrier => served(queue.filter(|_| rival.has_barrier), move |queue| {
+                enqueue::measure_barrier(queue, count)
+            }),
             _ => unreachable!("it needs more than its rival"),
         }
     }

@@ -51,29 +51,22 @@ replace! {
     flush: |limited| limited.0.barrier();
 }
 
-/// A domain with this limit of what may wait; by the default one it is the global domain.
-pub(super) fn domain_of(limit: Limit) -> Option<Domain> {
-    let bytes_max = match limit {
-        Limit::Usual => return None,
-        Limit::Low => LIMIT_BYTES,
-        Limit::High => u64::MAX,
-    };
-    let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.objects_max = u64::MAX;
-    tuning.bytes_max = bytes_max;
-    domain.tune(tuning);
-    expect_stalls(&domain);
-    Some(domain)
-}
-
 /// A design in the global domain, or of another limit, in a domain of its own.
 pub(super) fn by_limit<G: Replace, L: Replace>(
     limit: Limit,
     own: fn(Domain) -> L,
 ) -> Box<dyn Site> {
-    domain_of(limit)
-        .map_or_else(Replacements::<G>::boxed, |domain| Replacements::<L>::with(own(domain)))
+    let bytes_max = match limit {
+        Limit::Usual => return Replacements::<G>::boxed(),
+        Limit::Low => LIMIT_BYTES,
+        Limit::High => u64::MAX,
+    };
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    (tuning.objects_max, tuning.bytes_max) = (u64::MAX, bytes_max);
+    domain.tune(tuning);
+    expect_stalls(&domain);
+    Replacements::<L>::with(own(domain))
 }
 
 /// Has no stall of a domain reported: there they are on purpose.
@@ -145,8 +138,8 @@ impl<K: ThreadTag> Member for Qsbr<K> {
     }
 }
 
-/// A table of slots in a domain of threads.
-impl boot::Site for Rcu<Slots, Private> {
+/// A table of slots in a domain, of threads or a sleepable one.
+impl<K: DomainTag> boot::Site for Rcu<Slots, K> {
     fn look_up(&self, number: u64) {
         self.load(&self.domain().read()).look_up(number);
     }
@@ -162,8 +155,9 @@ impl serve::Domain for Domain {
     }
 
     #[inline(always)]
-    fn read(&self) {
-        drop(<Self>::read(self));
+    fn read<R>(&self, inside: impl FnOnce() -> R) -> R {
+        let _guard = <Self>::read(self);
+        inside()
     }
 
     fn wait(&self) {
