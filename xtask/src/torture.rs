@@ -12,8 +12,8 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use mutants::{Catcher, SWITCH, Step};
 
-use crate::{compat, limited};
 use crate::tools::{c_compiler, root, run};
+use crate::{compat, limited};
 
 /// The flavours that it is compiled for.
 const FLAVORS: [&str; 4] = ["memb", "mb", "qsbr", "bp"];

@@ -93,9 +93,8 @@ pub(super) fn default(flavor: Flavor) -> &'static Worker {
 #[inline]
 pub(super) fn existing_default(flavor: Flavor) -> Option<&'static Worker> {
     // Acquire: pairs with the Release in `make_default`.
-    let worker = DEFAULTS[flavor.index()].load(Acquire);
     // SAFETY: null, or never freed.
-    unsafe { worker.as_ref() }
+    unsafe { DEFAULTS[flavor.index()].load(Acquire).as_ref() }
 }
 
 #[cold]
