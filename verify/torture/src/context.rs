@@ -16,6 +16,9 @@ use super::random::Random;
 /// Between two looks of a thread that waits, or watches whether others get on.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
+/// Turns of a thread between two messages to the watchdog.
+pub(crate) const TURNS: u64 = 32;
+
 /// Looks after which what was deferred should have been freed long since. As with the watchdog's
 /// patience: while the machine stands still, no thread looks.
 const LOOKS_MAX: u32 = 750;
@@ -62,15 +65,7 @@ impl ThreadContext {
         self.ledger.is_over()
     }
 
-    /// Does something until the run is over.
-    pub(crate) fn until_over(&self, operation: Operation, mut round: impl FnMut()) {
-        while !self.is_over() {
-            self.begin(operation);
-            round();
-        }
-    }
-
-    /// The same where it may find something that is not alive, which ends it. It yields, too.
+    /// Does something until the run is over, or something is found that is not alive. It yields, too.
     pub(crate) fn rounds(&self, operation: Operation, mut round: impl FnMut()) {
         while !self.is_over() && !self.has_died() {
             self.begin(operation);
@@ -86,11 +81,16 @@ impl ThreadContext {
         }
     }
 
-    /// The same as `rounds`, so many times between two messages to the watchdog, which are counted.
-    pub(crate) fn repeat(&self, operation: Operation, times: u64, mut turn: impl FnMut()) {
+    /// The same with [`TURNS`] in a round.
+    pub(crate) fn turns(&self, operation: Operation, mut turn: impl FnMut()) {
+        self.rounds(operation, || (0..TURNS).for_each(|_| turn()));
+    }
+
+    /// The same, and the turns are counted.
+    pub(crate) fn repeat(&self, operation: Operation, mut turn: impl FnMut()) {
         self.rounds(operation, || {
-            (0..times).for_each(|_| turn());
-            self.ledger.did(operation, times);
+            (0..TURNS).for_each(|_| turn());
+            self.ledger.did(operation, TURNS);
         });
     }
 

@@ -15,16 +15,13 @@ use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 use signal_hook::consts::SIGUSR2;
 use signal_hook::flag;
 
-use crate::context::ThreadContext;
+use crate::context::{TURNS, ThreadContext};
 use crate::kinds::{FaultKind, Operation};
 use crate::pool::lock;
 
 /// The longest time between two moves, and between two signals.
 const MOVE_MAX_US: u64 = 600;
 const SIGNAL_MAX_US: u64 = 200;
-
-/// Between two messages to the watchdog.
-const PER_BEAT: u32 = 32;
 
 /// The threads, and where all of them may run in the end.
 #[derive(Debug)]
@@ -93,8 +90,8 @@ impl Shuffler {
         pause_max_us: u64,
         mut f: impl FnMut(&Member) -> bool,
     ) {
-        context.until_over(operation, || {
-            for _ in 0..PER_BEAT {
+        context.rounds(operation, || {
+            for _ in 0..TURNS {
                 context.ledger.did(operation, u64::from(self.with_one(context, &mut f)));
                 context.sleep(pause_max_us);
             }

@@ -21,11 +21,8 @@ use quiescence::{Weigh, hazard};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, end, lock, spin};
 use crate::canary::Kept;
+use crate::context::TURNS;
 use crate::passing::at_the_end;
-
-/// Loads between two messages to the watchdog; and stores.
-const LOADS: u64 = 128;
-const STORES: u64 = 16;
 
 /// Threads for each CPU that load.
 const LOADERS_PER_CPU: usize = 2;
@@ -257,8 +254,8 @@ impl<K: Kind> Cells<K> {
         let mut cached = K::cached(&self.cells[0]);
         let mut last = 0;
         context.rounds(K::LOAD, || {
-            (0..LOADS).for_each(|_| self.load_one(context, &mut held, &mut last));
-            context.ledger.did(K::LOAD, LOADS);
+            (0..TURNS).for_each(|_| self.load_one(context, &mut held, &mut last));
+            context.ledger.did(K::LOAD, TURNS);
             cached(context);
         });
         end(context, (held, cached));
@@ -356,9 +353,7 @@ impl<K: Kind> Cells<K> {
     /// Replaces what is in cells until the run is over.
     fn store(&self, context: &ThreadContext) {
         let mut kept = Kept::default();
-        context.rounds(K::UPDATES[0], || {
-            (0..STORES).for_each(|_| self.store_one(context, &mut kept));
-        });
+        context.turns(K::UPDATES[0], || self.store_one(context, &mut kept));
         kept.end(context);
     }
 

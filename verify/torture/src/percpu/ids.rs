@@ -13,9 +13,6 @@ use quiescence::tag::{DomainTag, Global, Private};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
-/// Operations between two messages to the watchdog.
-const ROUNDS: u64 = 64;
-
 /// Ids that all threads know.
 const BOARD: usize = 64;
 
@@ -61,7 +58,7 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
 impl Ids {
     /// Uses both, in turn, until the run is over.
     fn run(&self, context: &ThreadContext) {
-        context.repeat(Operation::IdUse, ROUNDS, || {
+        context.repeat(Operation::IdUse, || {
             self.global.step(context);
             self.small.step(context);
         });

@@ -15,9 +15,7 @@ use quiescence::{Domain, Weigh};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
-/// Traversals, updates, and pushes and pops, between two messages to the watchdog.
-const READS: u64 = 64;
-const UPDATES: u64 = 16;
+/// Pushes, and pops, of a round, at most.
 const MOVES: u64 = 32;
 
 /// Keys that are in a list all the time: the multiples of [`APART`].
@@ -92,7 +90,7 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
 impl Lists {
     /// Traverses lists until the run is over.
     fn read(&self, context: &ThreadContext) {
-        context.repeat(Operation::ListRead, READS, || {
+        context.repeat(Operation::ListRead, || {
             if context.one_in(4) {
                 traverse(&self.small, context);
             } else {
@@ -103,7 +101,7 @@ impl Lists {
 
     /// Updates lists until the run is over.
     fn update(&self, context: &ThreadContext) {
-        context.repeat(Operation::ListUpdate, UPDATES, || {
+        context.repeat(Operation::ListUpdate, || {
             let serial = LIVE.next_serial();
             if context.one_in(4) {
                 update(&self.small, serial, context);

@@ -19,9 +19,6 @@ use crate::context::LOOK;
 /// Threads for each CPU that add, take, refer and read.
 const WORKERS_PER_CPU: usize = 3;
 
-/// Rounds between two messages to the watchdog.
-const ROUNDS: u64 = 16;
-
 /// Additions to a counter in a row.
 const ADDITIONS_MAX: u64 = 64;
 
@@ -134,14 +131,12 @@ impl Tools {
             alone_value: 0,
             handles: Handles::new(),
         };
-        context.rounds(Operation::CounterAdd, || {
-            for _ in 0..ROUNDS {
-                self.add(context);
-                self.add_within_limit(context, &mut holdings);
-                add_alone(context, &mut holdings);
-                self.read(context);
-                self.references.refer(context, &mut holdings.handles);
-            }
+        context.turns(Operation::CounterAdd, || {
+            self.add(context);
+            self.add_within_limit(context, &mut holdings);
+            add_alone(context, &mut holdings);
+            self.read(context);
+            self.references.refer(context, &mut holdings.handles);
         });
         holdings.shared.drain(..).for_each(|amount| self.give_back(amount));
         end(context, holdings.handles);
@@ -219,7 +214,8 @@ impl Tools {
 
     /// Sums until the run is over.
     fn sum(&self, context: &ThreadContext) {
-        context.repeat(Operation::ExactSum, 1, || {
+        context.rounds(Operation::ExactSum, || {
+            context.did(Operation::ExactSum);
             let bounded = |name, sum: &dyn Fn() -> i64| {
                 // Acquire: pairs with the Release in `add`.
                 let least = self.done.load(Acquire);

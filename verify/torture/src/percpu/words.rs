@@ -13,12 +13,8 @@ use quiescence::cell::Snapshot;
 use quiescence::sync::{Latch, SeqLock};
 
 use super::{FaultKind, Fixture, Operation, ThreadContext, spin};
+use crate::context::TURNS;
 use crate::random::scramble;
-
-/// Reads between two messages to the watchdog; writes of snapshots, and of the others.
-const READS: u64 = 128;
-const STORES: u64 = 16;
-const WRITES: u64 = 32;
 
 /// Threads for each CPU that read snapshots, and the others.
 const LOADERS_PER_CPU: usize = 3;
@@ -181,7 +177,7 @@ impl Snapshots {
     /// Loads until the run is over.
     fn load(&self, context: &ThreadContext) {
         let mut last = 0;
-        context.repeat(Operation::SnapshotLoad, READS, || {
+        context.repeat(Operation::SnapshotLoad, || {
             self.few.read(context, &mut last);
             if context.one_in(4) {
                 expect_whole(context, "Snapshot", &hint::black_box(&self.many).load());
@@ -194,24 +190,22 @@ impl Snapshots {
 
     /// Replaces snapshots until the run is over.
     fn store(&self, context: &ThreadContext) {
-        context.rounds(Operation::SnapshotStore, || {
-            (0..STORES).for_each(|_| match context.below(4) {
-                0 => {
-                    context.did(Operation::SnapshotUpdate);
-                    self.few.update();
-                }
-                1 => {
-                    context.did(Operation::SnapshotStore);
-                    self.gaps.store(Gaps::new(context.next()));
-                }
-                _ => {
-                    context.did(Operation::SnapshotSwap);
-                    let new = context.next();
-                    let old = self.many.swap(words(new));
-                    expect_whole(context, "Snapshot", &old);
-                    self.balance.fetch_add(new.wrapping_sub(old[0]), Relaxed);
-                }
-            });
+        context.turns(Operation::SnapshotStore, || match context.below(4) {
+            0 => {
+                context.did(Operation::SnapshotUpdate);
+                self.few.update();
+            }
+            1 => {
+                context.did(Operation::SnapshotStore);
+                self.gaps.store(Gaps::new(context.next()));
+            }
+            _ => {
+                context.did(Operation::SnapshotSwap);
+                let new = context.next();
+                let old = self.many.swap(words(new));
+                expect_whole(context, "Snapshot", &old);
+                self.balance.fetch_add(new.wrapping_sub(old[0]), Relaxed);
+            }
         });
     }
 
@@ -257,7 +251,7 @@ impl Sequences {
     fn read(&self, context: &ThreadContext) {
         let [mut few, mut many, mut latch, mut many_latch] = [0; 4];
         context.rounds(Operation::SeqRead, || {
-            for _ in 0..READS {
+            for _ in 0..TURNS {
                 self.few.read_by(context, &mut few, |lock| match context.below(8) {
                     0 => lock.try_read(),
                     _ => Some(lock.read()),
@@ -268,27 +262,25 @@ impl Sequences {
                     self.many_latch.read(context, &mut many_latch);
                 }
             }
-            context.ledger.did(Operation::SeqRead, READS);
-            context.ledger.did(Operation::LatchRead, READS);
+            context.ledger.did(Operation::SeqRead, TURNS);
+            context.ledger.did(Operation::LatchRead, TURNS);
         });
     }
 
     /// Writes until the run is over.
     fn write(&self, context: &ThreadContext) {
-        context.rounds(Operation::SeqWrite, || {
-            (0..WRITES).for_each(|_| match context.below(8) {
-                0 => self.set(context),
-                1 => self.many.update(),
-                2 => self.many_latch.update(),
-                3..=5 => {
-                    self.latch.update();
-                    context.did(Operation::LatchWrite);
-                }
-                _ => {
-                    self.few.update();
-                    context.did(Operation::SeqWrite);
-                }
-            });
+        context.turns(Operation::SeqWrite, || match context.below(8) {
+            0 => self.set(context),
+            1 => self.many.update(),
+            2 => self.many_latch.update(),
+            3..=5 => {
+                self.latch.update();
+                context.did(Operation::LatchWrite);
+            }
+            _ => {
+                self.few.update();
+                context.did(Operation::SeqWrite);
+            }
         });
     }
 
