@@ -65,7 +65,8 @@ impl ThreadContext {
         self.ledger.is_over()
     }
 
-    /// Does something until the run is over, or something is found that is not alive. It yields, too.
+    /// Does something until the run is over, or something is found that is not alive. It yields,
+    /// too.
     pub(crate) fn rounds(&self, operation: Operation, mut round: impl FnMut()) {
         while !self.is_over() && !self.has_died() {
             self.begin(operation);
