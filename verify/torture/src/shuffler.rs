@@ -15,13 +15,16 @@ use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 use signal_hook::consts::SIGUSR2;
 use signal_hook::flag;
 
-use crate::context::{TURNS, ThreadContext};
+use crate::context::ThreadContext;
 use crate::kinds::{FaultKind, Operation};
 use crate::pool::lock;
 
 /// The longest time between two moves, and between two signals.
 const MOVE_MAX_US: u64 = 600;
 const SIGNAL_MAX_US: u64 = 200;
+
+/// Between two messages to the watchdog.
+const PER_BEAT: u32 = 32;
 
 /// The threads, and where all of them may run in the end.
 #[derive(Debug)]
@@ -91,7 +94,7 @@ impl Shuffler {
         mut f: impl FnMut(&Member) -> bool,
     ) {
         context.rounds(operation, || {
-            for _ in 0..TURNS {
+            for _ in 0..PER_BEAT {
                 context.ledger.did(operation, u64::from(self.with_one(context, &mut f)));
                 context.sleep(pause_max_us);
             }

@@ -21,8 +21,11 @@ use quiescence::{Weigh, hazard};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, end, lock, spin};
 use crate::canary::Kept;
-use crate::context::TURNS;
 use crate::passing::at_the_end;
+
+/// Loads between two messages to the watchdog; and stores.
+const LOADS: u64 = 128;
+const STORES: u64 = 16;
 
 /// Threads for each CPU that load.
 const LOADERS_PER_CPU: usize = 2;
@@ -254,8 +257,8 @@ impl<K: Kind> Cells<K> {
         let mut cached = K::cached(&self.cells[0]);
         let mut last = 0;
         context.rounds(K::LOAD, || {
-            (0..TURNS).for_each(|_| self.load_one(context, &mut held, &mut last));
-            context.ledger.did(K::LOAD, TURNS);
+            (0..LOADS).for_each(|_| self.load_one(context, &mut held, &mut last));
+            context.ledger.did(K::LOAD, LOADS);
             cached(context);
         });
         end(context, (held, cached));
@@ -353,7 +356,7 @@ impl<K: Kind> Cells<K> {
     /// Replaces what is in cells until the run is over.
     fn store(&self, context: &ThreadContext) {
         let mut kept = Kept::default();
-        context.turns(K::UPDATES[0], || self.store_one(context, &mut kept));
+        context.turns(K::UPDATES[0], STORES, || self.store_one(context, &mut kept));
         kept.end(context);
     }
 

@@ -14,6 +14,10 @@ use quiescence::epoch::{self, Atomic, Collector, Guard, Owned, Shared};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, lock, spin, tuning};
 
+/// Guards between two messages to the watchdog; and updates.
+const GUARDS: u64 = 64;
+const UPDATES: u64 = 16;
+
 /// Pointers of a collector.
 const PLACES: usize = 4;
 
@@ -91,7 +95,7 @@ impl Pointers {
     /// Loads pointers until the run is over.
     fn read(&self, context: &ThreadContext) {
         let Some(handle) = self.small().map(|small| small.register()) else { return };
-        context.repeat(Operation::EpochPin, || {
+        context.repeat(Operation::EpochPin, GUARDS, || {
             let which = context.below(2) as usize;
             let mut guard = if which == 0 { epoch::pin() } else { handle.pin() };
             self.read_under(which, &guard, context);
@@ -117,7 +121,7 @@ impl Pointers {
     /// Exchanges pointers until the run is over.
     fn update(&self, context: &ThreadContext) {
         let Some(handle) = self.small().map(|small| small.register()) else { return };
-        context.repeat(Operation::EpochExchange, || {
+        context.repeat(Operation::EpochExchange, UPDATES, || {
             let which = context.below(2) as usize;
             let guard = if which == 0 { epoch::pin() } else { handle.pin() };
             let place = &self.places[which][context.below(PLACES as u64) as usize];

@@ -20,7 +20,7 @@ const SECTIONS_MAX: u64 = 300;
 
 /// One domain after the other until the run is over.
 pub(crate) fn run(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {
-    context.rounds(Operation::Grown, || round(beside, shuffler, context));
+    context.repeat(Operation::Grown, 1, || round(beside, shuffler, context));
 }
 
 fn round(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {
@@ -42,7 +42,6 @@ fn round(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {
     for reader in readers {
         context.join(reader, small.arena.name);
     }
-    context.did(Operation::Grown);
     if context.one_in(2) {
         sleepable::close(&small.arena, context);
     }

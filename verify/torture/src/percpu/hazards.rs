@@ -11,8 +11,9 @@ use quiescence::hazard::{self, HazardDomain, HazardPointer};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
-/// Protections before a thread ends a domain.
-const LOADS: u64 = 8_192;
+/// Protections between two messages to the watchdog; and updates.
+const LOADS: u64 = 128;
+const STORES: u64 = 16;
 
 /// Bare pointers.
 const PLACES: usize = 4;
@@ -68,10 +69,10 @@ impl Hazards {
     fn protect(&self, context: &ThreadContext) {
         let mut holders: [HazardPointer; 2] = array::from_fn(|_| HazardPointer::new());
         let mut round = 0_u64;
-        context.repeat(Operation::HazardProtect, || {
+        context.repeat(Operation::HazardProtect, LOADS, || {
             round += 1;
             self.protect_one(context, &mut holders, round);
-            if round.is_multiple_of(LOADS) {
+            if round.is_multiple_of(64 * LOADS) {
                 holders = array::from_fn(|_| HazardPointer::new());
                 end_domain(context, &mut holders[0]);
             }
@@ -110,7 +111,7 @@ impl Hazards {
 
     /// Replaces what bare pointers lead to, and retires it, until the run is over.
     fn retire(&self, context: &ThreadContext) {
-        context.repeat(Operation::HazardRetire, || {
+        context.repeat(Operation::HazardRetire, STORES, || {
             let at = context.below_mostly_low(PLACES as u64) as usize;
             let new = boxed(LIVE.next_serial());
             // AcqRel: the old one is whole for us, and the new one for those that load it.

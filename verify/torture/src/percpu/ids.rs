@@ -13,6 +13,9 @@ use quiescence::tag::{DomainTag, Global, Private};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
+/// Operations between two messages to the watchdog.
+const ROUNDS: u64 = 64;
+
 /// Ids that all threads know.
 const BOARD: usize = 64;
 
@@ -58,7 +61,7 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
 impl Ids {
     /// Uses both, in turn, until the run is over.
     fn run(&self, context: &ThreadContext) {
-        context.repeat(Operation::IdUse, || {
+        context.repeat(Operation::IdUse, ROUNDS, || {
             self.global.step(context);
             self.small.step(context);
         });

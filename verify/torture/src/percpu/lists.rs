@@ -15,7 +15,9 @@ use quiescence::{Domain, Weigh};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
-/// Pushes, and pops, of a round, at most.
+/// Traversals, updates, and pushes and pops, between two messages to the watchdog.
+const READS: u64 = 64;
+const UPDATES: u64 = 16;
 const MOVES: u64 = 32;
 
 /// Keys that are in a list all the time: the multiples of [`APART`].
@@ -90,7 +92,7 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
 impl Lists {
     /// Traverses lists until the run is over.
     fn read(&self, context: &ThreadContext) {
-        context.repeat(Operation::ListRead, || {
+        context.repeat(Operation::ListRead, READS, || {
             if context.one_in(4) {
                 traverse(&self.small, context);
             } else {
@@ -101,7 +103,7 @@ impl Lists {
 
     /// Updates lists until the run is over.
     fn update(&self, context: &ThreadContext) {
-        context.repeat(Operation::ListUpdate, || {
+        context.repeat(Operation::ListUpdate, UPDATES, || {
             let serial = LIVE.next_serial();
             if context.one_in(4) {
                 update(&self.small, serial, context);

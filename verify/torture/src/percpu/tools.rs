@@ -19,6 +19,9 @@ use crate::context::LOOK;
 /// Threads for each CPU that add, take, refer and read.
 const WORKERS_PER_CPU: usize = 3;
 
+/// Rounds between two messages to the watchdog.
+const ROUNDS: u64 = 16;
+
 /// Additions to a counter in a row.
 const ADDITIONS_MAX: u64 = 64;
 
@@ -131,7 +134,7 @@ impl Tools {
             alone_value: 0,
             handles: Handles::new(),
         };
-        context.turns(Operation::CounterAdd, || {
+        context.turns(Operation::CounterAdd, ROUNDS, || {
             self.add(context);
             self.add_within_limit(context, &mut holdings);
             add_alone(context, &mut holdings);
@@ -214,8 +217,7 @@ impl Tools {
 
     /// Sums until the run is over.
     fn sum(&self, context: &ThreadContext) {
-        context.rounds(Operation::ExactSum, || {
-            context.did(Operation::ExactSum);
+        context.repeat(Operation::ExactSum, 1, || {
             let bounded = |name, sum: &dyn Fn() -> i64| {
                 // Acquire: pairs with the Release in `add`.
                 let least = self.done.load(Acquire);

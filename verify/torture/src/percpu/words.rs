@@ -13,8 +13,12 @@ use quiescence::cell::Snapshot;
 use quiescence::sync::{Latch, SeqLock};
 
 use super::{FaultKind, Fixture, Operation, ThreadContext, spin};
-use crate::context::TURNS;
 use crate::random::scramble;
+
+/// Reads between two messages to the watchdog; writes of snapshots, and of the others.
+const READS: u64 = 128;
+const STORES: u64 = 16;
+const WRITES: u64 = 32;
 
 /// Threads for each CPU that read snapshots, and the others.
 const LOADERS_PER_CPU: usize = 3;
@@ -177,7 +181,7 @@ impl Snapshots {
     /// Loads until the run is over.
     fn load(&self, context: &ThreadContext) {
         let mut last = 0;
-        context.repeat(Operation::SnapshotLoad, || {
+        context.repeat(Operation::SnapshotLoad, READS, || {
             self.few.read(context, &mut last);
             if context.one_in(4) {
                 expect_whole(context, "Snapshot", &hint::black_box(&self.many).load());
@@ -190,7 +194,7 @@ impl Snapshots {
 
     /// Replaces snapshots until the run is over.
     fn store(&self, context: &ThreadContext) {
-        context.turns(Operation::SnapshotStore, || match context.below(4) {
+        context.turns(Operation::SnapshotStore, STORES, || match context.below(4) {
             0 => {
                 context.did(Operation::SnapshotUpdate);
                 self.few.update();
@@ -251,7 +255,7 @@ impl Sequences {
     fn read(&self, context: &ThreadContext) {
         let [mut few, mut many, mut latch, mut many_latch] = [0; 4];
         context.rounds(Operation::SeqRead, || {
-            for _ in 0..TURNS {
+            for _ in 0..READS {
                 self.few.read_by(context, &mut few, |lock| match context.below(8) {
                     0 => lock.try_read(),
                     _ => Some(lock.read()),
@@ -262,14 +266,14 @@ impl Sequences {
                     self.many_latch.read(context, &mut many_latch);
                 }
             }
-            context.ledger.did(Operation::SeqRead, TURNS);
-            context.ledger.did(Operation::LatchRead, TURNS);
+            context.ledger.did(Operation::SeqRead, READS);
+            context.ledger.did(Operation::LatchRead, READS);
         });
     }
 
     /// Writes until the run is over.
     fn write(&self, context: &ThreadContext) {
-        context.turns(Operation::SeqWrite, || match context.below(8) {
+        context.turns(Operation::SeqWrite, WRITES, || match context.below(8) {
             0 => self.set(context),
             1 => self.many.update(),
             2 => self.many_latch.update(),
