@@ -34,7 +34,9 @@ impl<K: ThreadTag> Participant<K> {
     /// reader must do for this thread is not made up for by another waiter.
     pub(crate) fn wait_alone(&self) {
         const WAYS: [Way; 3] = [Way::Synchronize, Way::Expedited, Way::SnapshotWait];
-        self.update_by(&WAYS, |way, boxes| self.update(way, boxes));
+        while !self.context.is_over() {
+            self.update(self.begin(&WAYS), &mut VecDeque::new());
+        }
     }
 
     /// Replaces a block and waits, as a reader that goes offline meanwhile.
