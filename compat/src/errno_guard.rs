@@ -13,7 +13,7 @@ unsafe extern "C" {
 /// glibc's and musl's.
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
-fn errno() -> *mut c_int {
+pub(crate) fn errno() -> *mut c_int {
     // SAFETY: the calling thread's own, always there.
     unsafe { libc::__errno_location() }
 }

@@ -11,8 +11,8 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicI32, fence};
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Once, OnceLock};
 
 use quiescence::liburcu_readers::{LiburcuDomain, Readers, Record, Words};
@@ -294,28 +294,4 @@ fn is_alone(flavor: Flavor) -> bool {
     // SAFETY: the thread's own record. A QSBR reader holds no reference where it waits for others.
     let ends_at_once = || unsafe { flavor.domain().synchronize_alone(registered) };
     (registered || record.is_quiescent()) && ends_at_once()
-}
-
-/// The QSBR reader's word, written as the inlined code of the headers writes it.
-pub(crate) mod word {
-    use super::*;
-
-    /// Goes offline.
-    pub(crate) fn leave(record: &Record) {
-        // A full fence, as in liburcu: it orders the section's accesses, and those of the mutexes
-        // that it took, before the store.
-        fence(SeqCst);
-        // Release: pairs with the Acquire in the driver's scan [GP-2].
-        record.word().store(0, Release);
-        // The store comes before the load that checks whether the driver sleeps [FR-1].
-        fence(SeqCst);
-    }
-
-    /// Comes online.
-    pub(crate) fn enter(record: &Record, words: &Words) {
-        // Acquire: pairs with the Release in the announcement [GP-3].
-        record.word().store(words.ctr.load(Acquire), Release);
-        // All QSBR readers execute this fence, so the driver's need not be a heavy one [GP-8].
-        fence(SeqCst);
-    }
 }

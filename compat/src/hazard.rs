@@ -23,9 +23,8 @@ mod runner;
 
 use std::iter;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use quiescence::hazard::raw;
 

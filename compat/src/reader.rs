@@ -25,7 +25,7 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -34,7 +34,7 @@ use quiescence::tuning::Fences;
 
 use crate::errno_guard::with_errno;
 use crate::fatal::{Mistake, debugging, fatal, tolerated};
-use crate::flavor::{FLAVORS, Flavor, word};
+use crate::flavor::{FLAVORS, Flavor};
 use crate::{defer, fork, memory, signals};
 
 /// The number of rounds of a thread's destructors: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
@@ -209,7 +209,13 @@ const ASLEEP: u32 = u32::MAX;
 
 /// Does what the inlined `thread_offline` does.
 pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
-    word::leave(record);
+    // A full fence, as in liburcu: it orders the section's accesses, and those of the mutexes that
+    // it took, before the store.
+    fence(SeqCst);
+    // Release: pairs with the Acquire in the driver's scan [GP-2].
+    record.word().store(0, Release);
+    // The store comes before the load that checks whether the driver sleeps [FR-1].
+    fence(SeqCst);
     let words = flavor.words();
     if flavor == Flavor::Qsbr {
         // SAFETY: a record has 256 bytes, and an int at 144 that its owner and the driver use as an
@@ -233,7 +239,10 @@ pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
 
 /// Does what the inlined `thread_online` does.
 pub(crate) fn come_online(flavor: Flavor, record: &Record) {
-    word::enter(record, flavor.words());
+    // Acquire: pairs with the Release in the announcement [GP-3].
+    record.word().store(flavor.words().ctr.load(Acquire), Release);
+    // All QSBR readers execute this fence, so the driver's need not be a heavy one [GP-8].
+    fence(SeqCst);
 }
 
 // ---- the end of a thread ------------------------------------------------------------------------

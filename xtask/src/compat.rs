@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result};
 
 use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES, Library};
-use crate::tools::{built as built_by_cargo, c_compiler, cargo, files_below, root, run};
+use crate::tools::{built_file, c_compiler, cargo, files_below, root, run};
 use crate::{archives, cmake, headers, mutants, pkgconfig, say};
 
 /// What all is linked with: no lazy binding, for a reader's first call is no place for the linker's
@@ -106,11 +106,7 @@ fn core_archive(root: &Path, work: &Path, flags: &str) -> Result<PathBuf> {
         cargo.env("RUSTFLAGS", flags);
     }
     cargo.arg("build").args(what).args(["--features", "library", "--target-dir"]).arg(work);
-    let is_it = |path: &PathBuf| path.file_name().is_some_and(|name| name == "libcompat.a");
-    built_by_cargo(&mut cargo, false)?
-        .into_iter()
-        .find(is_it)
-        .context("cargo built the package quiescence-compat, but no libcompat.a")
+    built_file(&mut cargo, "libcompat.a")
 }
 
 struct Build {

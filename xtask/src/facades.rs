@@ -179,13 +179,8 @@ impl Client {
 
     /// Builds its tests, and runs them.
     fn test(&self, package: &Path, patched: bool) -> Result<Outcome> {
-        let cargo = || {
-            let mut cargo = cargo(package);
-            if patched {
-                cargo.args(["--config", &patch(&self.original, self.facade())]);
-            }
-            cargo
-        };
+        let facade = patched.then_some((&*self.original, self.facade()));
+        let cargo = || cargo_with(package, facade);
         if patched {
             // By now the client has a lock file that names the original.
             run(cargo().args(["update", "--quiet", "--package", &self.original]))?;
@@ -228,9 +223,17 @@ fn facades() -> PathBuf {
     root().join("facades")
 }
 
-/// What cargo is given for the facade to stand in for the original.
-fn patch(original: &str, facade: &str) -> String {
-    format!("patch.crates-io.{original}.path=\"{}\"", facades().join(facade).display())
+/// Cargo, as below, with facades that stand in for originals.
+fn cargo_with<'n>(
+    directory: &Path,
+    patches: impl IntoIterator<Item = (&'n str, &'n str)>,
+) -> Command {
+    let mut cargo = cargo(directory);
+    for (original, facade) in patches {
+        let path = facades().join(facade).display().to_string();
+        cargo.args(["--config", &format!("patch.crates-io.{original}.path={path:?}")]);
+    }
+    cargo
 }
 
 /// Cargo, in a directory, with a place of its own for what it builds.

@@ -180,8 +180,8 @@ struct Item {
 }
 
 enum Content {
+    /// A library, or an archive of one.
     Library(PathBuf),
-    Archive(PathBuf),
     Link(String),
     Copy(PathBuf),
     Text(String),
@@ -213,7 +213,7 @@ fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
             }
             let archives = LIBRARIES.iter().map(|library| library.archive());
             for name in std::iter::once(CORE_ARCHIVE.to_owned()).chain(archives) {
-                add(places.libdir.join(&name), Content::Archive(built.join(name)));
+                add(places.libdir.join(&name), Content::Library(built.join(name)));
             }
             for (place, header) in headers::all()? {
                 add(places.includedir.join(place), Content::Text(header));
@@ -257,9 +257,6 @@ impl Item {
         match &self.content {
             // Without line tables; symbols stay, for profilers and what names frames of reports.
             Content::Library(from) => {
-                run(Command::new("strip").arg("--strip-debug").arg(from).arg("-o").arg(new))?;
-            }
-            Content::Archive(from) => {
                 let mut strip = Command::new("strip");
                 strip.args(["--strip-debug", "--enable-deterministic-archives"]);
                 run(strip.arg(from).arg("-o").arg(new))?;

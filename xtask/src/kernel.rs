@@ -16,7 +16,7 @@ use tempfile::{NamedTempFile, TempPath};
 use crate::compat::workplace;
 use crate::mutants::{applied, copied, limited};
 use crate::say;
-use crate::tools::{built, c_compiler, cargo, root, run};
+use crate::tools::{built_file, c_compiler, cargo, root, run};
 
 const QEMU: &str = "qemu-system-riscv64";
 const NAME: &str = "quiescence-kernel-demo";
@@ -249,9 +249,7 @@ impl Kernel {
         for feature in &test.features {
             build.args(["--features", feature]);
         }
-        let made = built(&mut build, false)?;
-        let kernel = made.into_iter().find(|path| path.ends_with(NAME));
-        let kernel = kernel.with_context(|| format!("cargo built no {NAME}"))?;
+        let kernel = built_file(&mut build, NAME)?;
         let copy = NamedTempFile::new()?.into_temp_path();
         fs::copy(kernel, &copy)?;
         Ok(copy)

@@ -26,11 +26,11 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use mutants::{Catcher, SWITCH, Step, Test};
 
 use crate::say;
-use crate::tools::{built, cargo, root};
+use crate::tools::{built, built_file, cargo, root};
 use crate::torture::Torture;
 
 /// A model under loom, or a torture run, that takes longer than this hangs.
@@ -381,26 +381,18 @@ impl Bench {
         cargo
             .env("RUSTFLAGS", format!("{FLAGS} {more}"))
             .env("CARGO_TARGET_DIR", root().join(folder));
-        match program {
+        // Not `--locked`: of the copy's packages some depend on the switch as well.
+        let made = match program {
             Program::Torture => {
                 cargo.args(["build", "-p", "quiescence-torture", "--bin", "rcu-torture"]);
+                built_file(&mut cargo, "rcu-torture")?
             }
             Program::Tests { build, package, target } => {
-                cargo.args(["test", "--no-run", "-p", package]);
-                match target {
-                    "lib" => cargo.arg("--lib"),
-                    file => cargo.args(["--test", file]),
-                };
-                if build == Build::Loom {
-                    cargo.arg("--release");
-                }
+                cargo.args(["test", "--no-run", "-p", package]).args(alone::chosen(target));
+                cargo.args((build == Build::Loom).then_some("--release"));
+                let made = built(&mut cargo, true)?.into_iter().next();
+                made.with_context(|| format!("cargo built no {program:?}"))?
             }
-        }
-        // Not `--locked`: of the copy's packages some depend on the switch as well.
-        let is_test = program != Program::Torture;
-        let is_it = |path: &PathBuf| is_test || path.ends_with("rcu-torture");
-        let Some(made) = built(&mut cargo, is_test)?.into_iter().find(is_it) else {
-            bail!("cargo built no {program:?}")
         };
         self.built.insert(program, made);
         Ok(())

@@ -121,8 +121,11 @@ pub fn skipped(missing: &str, install: &str) {
 }
 
 fn runs(program: &str) -> bool {
-    let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    succeeds(Command::new(program).arg("--version"))
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
@@ -133,8 +136,7 @@ fn compiles() -> bool {
     if cfg!(target_arch = "x86_64") {
         command.arg("-mtls-dialect=gnu2");
     }
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    succeeds(&mut command)
 }
 
 /// The part of paths that is the machine's, as in `/usr/lib/TRIPLET`; empty where there is none.

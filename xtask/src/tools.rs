@@ -78,9 +78,13 @@ pub(crate) fn built_rcu() -> Result<PathBuf> {
 pub(crate) fn built_program(package: &str, name: &str) -> Result<PathBuf> {
     let mut build = cargo(&root());
     build.args(["build", "--locked", "--release", "--package", package, "--bin", name]);
-    let is_it = |path: &PathBuf| path.file_name().is_some_and(|found| found == name);
-    let made = built(&mut build, false)?.into_iter().find(is_it);
-    made.with_context(|| format!("cargo built the package {package}, but no {name}"))
+    built_file(&mut build, name)
+}
+
+/// Lets cargo build something, and returns the file of this name that it made.
+pub(crate) fn built_file(cargo: &mut Command, name: &str) -> Result<PathBuf> {
+    let made = built(cargo, false)?.into_iter().find(|path| path.ends_with(name));
+    made.with_context(|| format!("{}: it built no {name}", described(cargo)))
 }
 
 /// The repository.

@@ -7,12 +7,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use mutants::{Catcher, SWITCH, Step};
 
-use crate::compat;
 use crate::tools::{c_compiler, root, run};
+use crate::{compat, limited};
 
 /// The flavours that it is compiled for.
 const FLAVORS: [&str; 4] = ["memb", "mb", "qsbr", "bp"];
@@ -82,10 +83,8 @@ impl Torture {
 
     /// Whether no mistake was found.
     fn holds(&self, flavor: &str, program: &Path, libraries: &Path) -> Result<bool> {
-        let mut command = Command::new("timeout");
+        let mut command = Command::new(program);
         command
-            .args(["--signal=ABRT", &(self.seconds + 60).to_string()])
-            .arg(program)
             .args([self.seconds.to_string(), self.seed.to_string()])
             .env("LD_LIBRARY_PATH", libraries)
             .env("QUIESCENCE_LIMIT_OBJECTS", LIMIT);
@@ -93,7 +92,8 @@ impl Torture {
             Some(step) => command.env(SWITCH, step),
             None => command.env_remove(SWITCH),
         };
-        let output = command.output()?;
+        let limit = Duration::from_secs((self.seconds + 60).into());
+        let output = limited::output(&mut command, limit)?;
         let said = String::from_utf8_lossy(&output.stdout);
         let complaints = String::from_utf8_lossy(&output.stderr);
         println!("{flavor}: {}{}", said.trim_end(), complaints.trim_end());

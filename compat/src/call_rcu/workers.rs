@@ -86,14 +86,13 @@ impl Workers {
 /// The flavour's default worker.
 #[inline]
 pub(super) fn default(flavor: Flavor) -> &'static Worker {
-    // Acquire: pairs with the Release in `make_default`.
-    let worker = DEFAULTS[flavor.index()].load(Acquire);
-    // SAFETY: null, or never freed.
-    unsafe { worker.as_ref() }.unwrap_or_else(|| with_errno(|| make_default(flavor)))
+    existing_default(flavor).unwrap_or_else(|| with_errno(|| make_default(flavor)))
 }
 
 /// The same, if it has been created.
+#[inline]
 pub(super) fn existing_default(flavor: Flavor) -> Option<&'static Worker> {
+    // Acquire: pairs with the Release in `make_default`.
     // SAFETY: null, or never freed.
     unsafe { DEFAULTS[flavor.index()].load(Acquire).as_ref() }
 }
@@ -108,7 +107,7 @@ fn make_default(flavor: Flavor) -> &'static Worker {
     // SAFETY: kept by the list for ever: `free` leaves default workers alone.
     let lasting = unsafe { &*Arc::as_ptr(&worker) };
     workers.entries.push(Entry::new(worker));
-    // Release: pairs with the Acquire in `default`.
+    // Release: pairs with the Acquire in `existing_default`.
     DEFAULTS[flavor.index()].store(ptr::from_ref(lasting).cast_mut(), Release);
     lasting
 }

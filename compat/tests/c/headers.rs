@@ -11,20 +11,12 @@ pub(crate) mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::program::Version;
 use crate::scratch::scratch;
 use offered::offered;
 use tree::{Tree, run};
 use xtask::needs;
 use xtask::needs::Need::{Gxx, Liburcu, Liburcu15};
-
-/// Headers of liburcu to compare ours with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
-    /// Of Debian 12.
-    V13,
-    /// Of Debian 13.
-    V15,
-}
 
 impl Version {
     fn tree(self) -> Tree {
@@ -261,8 +253,8 @@ fn every_name_of_debians_is_there() {
 
 fn names_are_there(version: Version) {
     let missing = missing(version, &Tree::ours(), "urcu");
-    let alone = if version == Version::V13 { "0.13" } else { "0.15" };
-    let excepted: BTreeSet<&str> = excepted("both").chain(excepted(alone)).collect();
+    let excepted = excepted("both").chain(excepted(version.number()));
+    let excepted: BTreeSet<&str> = excepted.collect();
     let unknown: Vec<_> =
         missing.iter().filter(|(name, _)| !excepted.contains(name.as_str())).collect();
     assert!(unknown.is_empty(), "in the headers of {version:?} and not in ours: {unknown:#?}");

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
 
+use serde::Deserialize;
 use xtask::limited;
 use xtask::needs::liburcu_0_15;
 
@@ -41,9 +42,37 @@ pub(crate) fn succeeds(command: &mut Command) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
     Ours,
+    /// Of Debian 12: liburcu 0.13.
     Debians,
-    /// Headers, and libraries to link with, of liburcu 0.15.
+    /// Headers, and libraries to link with, of Debian 13: liburcu 0.15.
     Debian13s,
+}
+
+impl Whose {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::Debians => "Debian",
+            Self::Debian13s => "Debian 13",
+        }
+    }
+}
+
+/// A liburcu to compare ours with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) enum Version {
+    /// Of Debian 12.
+    #[serde(rename = "0.13")]
+    V13,
+    /// Of Debian 13.
+    #[serde(rename = "0.15")]
+    V15,
+}
+
+impl Version {
+    pub(crate) fn number(self) -> &'static str {
+        if self == Self::V13 { "0.13" } else { "0.15" }
+    }
 }
 
 /// What compiles `source`, below `tests` or of an absolute path, with warnings as errors. Programs

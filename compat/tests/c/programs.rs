@@ -19,9 +19,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use build::{Compiled, Place};
 use execute::Outcome;
-use table::{Headers, Theirs};
 use xtask::needs;
 use xtask::needs::Need::{Gxx, Liburcu, Liburcu15};
+
+use crate::program::{Version, Whose};
 
 /// At most so many programs are compiled or run at once: most of them are several threads.
 const WORKERS: usize = 3;
@@ -59,8 +60,8 @@ fn every_program_runs_with_every_library() {
     let jobs: Vec<_> = table::builds()
         .into_iter()
         .filter(|job| job.program.source.contains(&chosen))
-        .filter(|job| debians || job.headers != Headers::Debian)
-        .filter(|job| debian_13s || job.headers != Headers::Debian13)
+        .filter(|job| debians || job.headers != Whose::Debians)
+        .filter(|job| debian_13s || job.headers != Whose::Debian13s)
         .filter(|job| cpp || !job.program.source.ends_with(".cpp"))
         .collect();
     assert!(!jobs.is_empty(), "PROGRAMS={chosen} names no program");
@@ -88,7 +89,7 @@ fn every_program_runs_with_every_library() {
     let runs: usize = done.iter().map(|(_, outcomes)| outcomes.len()).sum();
     let cases: usize = done.iter().flat_map(|(_, outcomes)| outcomes).map(|one| one.cases).sum();
     println!("{} programs, {runs} runs, {cases} cases", jobs.len());
-    for (theirs, is_there) in [(Theirs::V13, debians), (Theirs::V15, debian_13s)] {
+    for (theirs, is_there) in [(Version::V13, debians), (Version::V15, debian_13s)] {
         if chosen.is_empty() && is_there && cpp {
             let used = done.iter().flat_map(|(compiled, _)| compiled.as_ref().ok());
             let missing = coverage::not_used(theirs, used);

@@ -140,23 +140,16 @@ fn the_first_section_allocates_nothing() {
 fn callers_are_not_disturbed() {
     attach();
     elsewhere(|| {
-        errno().store(7, Relaxed);
-        let kept = |f: &dyn Fn()| {
-            let (asked, cancellable) = disturbed(f);
-            assert!(asked != 0);
-            assert_eq!(errno().load(Relaxed), 7);
-            cancellable
-        };
-        kept(&|| quiescence_urcu_bp_register());
+        keeps_errno(&|| quiescence_urcu_bp_register());
         for flavor in [MEMB, MB, QSBR, SIGNAL] {
-            kept(&|| register(flavor));
-            kept(&|| unregister(flavor));
+            keeps_errno(&|| register(flavor));
+            keeps_errno(&|| unregister(flavor));
             register(flavor);
             let synchronize = || quiescence_urcu_synchronize(flavor);
-            assert_eq!(kept(&synchronize), 0, "flavour {flavor} can be cancelled");
+            assert_eq!(keeps_errno(&synchronize), 0, "flavour {flavor} can be cancelled");
             let poll =
                 || _ = quiescence_urcu_poll_state(flavor, quiescence_urcu_start_poll(flavor));
-            assert_eq!(kept(&poll), 0, "flavour {flavor} can be cancelled");
+            assert_eq!(keeps_errno(&poll), 0, "flavour {flavor} can be cancelled");
             // Some of these run what was deferred before, and a grace period for that.
             let (asked, cancellable) = looks(|| (0..10_000).for_each(|_| defer(flavor, look)));
             assert!(asked != 0, "flavour {flavor} calls on another thread");

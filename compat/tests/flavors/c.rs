@@ -130,6 +130,15 @@ pub(crate) fn disturbed(f: impl FnOnce()) -> (u32, u32) {
     })
 }
 
+/// Calls `f`, in which the core finds that `errno` has changed, and which is to leave it alone.
+/// Returns how often the thread could have been cancelled.
+pub(crate) fn keeps_errno(f: &dyn Fn()) -> u32 {
+    errno().store(7, Relaxed);
+    let (asked, cancellable) = disturbed(f);
+    assert_eq!((asked != 0, errno().load(Relaxed)), (true, 7));
+    cancellable
+}
+
 /// Calls `f`. Returns how often this thread has [looked](look), and how often it could have been
 /// cancelled then.
 pub(crate) fn looks(f: impl FnOnce()) -> (u32, u32) {

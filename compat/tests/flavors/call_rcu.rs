@@ -218,24 +218,19 @@ fn errno_was_changed_by_calls_without_a_result() {
     }
     static HOOKS: Atfork = Atfork([disturbs; 3], 0);
     unsafe extern "C" fn nothing(_: *mut c_void) {}
-    let kept = |f: &dyn Fn()| {
-        errno().store(7, Relaxed);
-        let (changes, _) = disturbed(f);
-        assert_eq!((changes != 0, errno().load(Relaxed)), (true, 7));
-    };
     quiescence_urcu_register_rculfhash_atfork(MEMB, &HOOKS);
-    kept(&|| quiescence_urcu_call_rcu_before_fork(MEMB));
-    kept(&|| quiescence_urcu_call_rcu_after_fork_parent(MEMB));
-    kept(&|| _ = quiescence_urcu_get_default_call_rcu_data(MB)); // made as by the first call
+    keeps_errno(&|| quiescence_urcu_call_rcu_before_fork(MEMB));
+    keeps_errno(&|| quiescence_urcu_call_rcu_after_fork_parent(MEMB));
+    keeps_errno(&|| _ = quiescence_urcu_get_default_call_rcu_data(MB)); // made as by the first call
     assert_eq!(quiescence_urcu_create_all_cpu_call_rcu_data(MEMB, 0), 0);
     let head = Box::leak(Box::new([0_usize; 2]));
     let place = ptr::from_mut(head).expose_provenance();
     elsewhere(move || {
         let head = ptr::with_exposed_provenance_mut(place);
         // SAFETY: a head that is queued once, and leaked.
-        kept(&|| unsafe { quiescence_urcu_call_rcu(MEMB, head, nothing) });
+        keeps_errno(&|| unsafe { quiescence_urcu_call_rcu(MEMB, head, nothing) });
         defer(MEMB, || ());
-        kept(&|| quiescence_urcu_defer_barrier_thread(MEMB));
+        keeps_errno(&|| quiescence_urcu_defer_barrier_thread(MEMB));
     });
 }
 

@@ -23,21 +23,35 @@ const REFERENCES: usize = 16;
 const ALIVE: u64 = 0x616c_6976_6521;
 const DEAD: u64 = 0x6465_6164_2121;
 
-/// Those of a theme that were made and are not dropped. In a static: what was dropped too early may
-/// not lead anywhere.
+/// The objects of a theme. In a static: what was dropped too early may not lead anywhere.
 #[derive(Debug)]
-pub(crate) struct Live(AtomicU64);
+pub(crate) struct Live {
+    /// Those that were made and are not dropped.
+    count: AtomicU64,
+    /// The last serial that was given out.
+    serial: AtomicU64,
+}
 
 impl Live {
     pub(crate) const fn none() -> Self {
-        Self(AtomicU64::new(0))
+        Self { count: AtomicU64::new(0), serial: AtomicU64::new(0) }
+    }
+
+    /// A serial that no object has; those that a thread gets increase.
+    pub(crate) fn next_serial(&self) -> u64 {
+        self.serial.fetch_add(1, Relaxed) + 1
+    }
+
+    /// How many serials were given out.
+    pub(crate) fn serials(&self) -> u64 {
+        self.serial.load(Relaxed)
     }
 
     /// When all threads have ended and so many are still in their places: looks for others, and for
     /// what was dropped twice.
     pub(crate) fn expect(&self, context: &ThreadContext, what: &str, there: usize) {
         context.has_died();
-        let left = self.0.load(Acquire); // pairs with the Release in the drop
+        let left = self.count.load(Acquire); // pairs with the Release in the drop
         context.expect(left == there as u64, FaultKind::Freed, what, || {
             format!("{left} objects are left, and {there} are there")
         });
@@ -61,7 +75,7 @@ impl quiescence::Weigh for Canary {}
 
 impl Canary {
     pub(crate) fn new(serial: u64, live: &'static Live) -> Self {
-        live.0.fetch_add(1, Relaxed);
+        live.count.fetch_add(1, Relaxed);
         Self {
             room: [0; 2],
             life: AtomicU64::new(ALIVE),
@@ -103,7 +117,7 @@ impl Drop for Canary {
         }
         self.check.store(DEAD, Relaxed);
         self.room = [DEAD; 2];
-        self.live.0.fetch_sub(1, Release); // pairs with the Acquire in `Live::expect`
+        self.live.count.fetch_sub(1, Release); // pairs with the Acquire in `Live::expect`
     }
 }
 

@@ -62,15 +62,8 @@ impl ThreadContext {
         self.ledger.is_over()
     }
 
-    /// Does something until the run is over.
-    pub(crate) fn until_over(&self, operation: Operation, mut round: impl FnMut()) {
-        while !self.is_over() {
-            self.begin(operation);
-            round();
-        }
-    }
-
-    /// The same where it may find something that is not alive, which ends it. It yields, too.
+    /// Does something until the run is over, or something is found that is not alive. It yields,
+    /// too.
     pub(crate) fn rounds(&self, operation: Operation, mut round: impl FnMut()) {
         while !self.is_over() && !self.has_died() {
             self.begin(operation);
@@ -86,7 +79,12 @@ impl ThreadContext {
         }
     }
 
-    /// The same as `rounds`, so many times between two messages to the watchdog, which are counted.
+    /// The same, so many times between two messages to the watchdog.
+    pub(crate) fn turns(&self, operation: Operation, times: u64, mut turn: impl FnMut()) {
+        self.rounds(operation, || (0..times).for_each(|_| turn()));
+    }
+
+    /// The same, and the times are counted.
     pub(crate) fn repeat(&self, operation: Operation, times: u64, mut turn: impl FnMut()) {
         self.rounds(operation, || {
             (0..times).for_each(|_| turn());

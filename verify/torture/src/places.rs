@@ -47,26 +47,18 @@ enum Act {
     Waiter,
 }
 
-/// The parts of the readers, given out in this order and from the start again.
-const READERS: [(Act, Place); 18] = [
-    (Act::Reader(ReaderKind::Read), Place::Global),
-    (Act::Reader(ReaderKind::Nested), Place::Global),
-    (Act::Reader(ReaderKind::Handle), Place::Global),
-    (Act::Reader(ReaderKind::Qsbr), Place::Global),
-    (Act::Passing, Place::Global),
-    (Act::Reader(ReaderKind::Read), Place::Wrapping),
-    (Act::Reader(ReaderKind::Nested), Place::Wrapping),
-    (Act::Reader(ReaderKind::Handle), Place::Wrapping),
-    (Act::Reader(ReaderKind::Qsbr), Place::Wrapping),
-    (Act::Passing, Place::Wrapping),
-    (Act::Passing, Place::Sparse),
-    (Act::Passing, Place::Sparse),
-    (Act::Reader(ReaderKind::Read), Place::Lone),
-    (Act::Reader(ReaderKind::Handle), Place::Lone),
-    (Act::Reader(ReaderKind::Read), Place::Fencing),
-    (Act::Reader(ReaderKind::Nested), Place::Fencing),
-    (Act::Reader(ReaderKind::Qsbr), Place::Fencing),
-    (Act::Passing, Place::Fencing),
+const READ: Act = Act::Reader(ReaderKind::Read);
+const NESTED: Act = Act::Reader(ReaderKind::Nested);
+const HANDLE: Act = Act::Reader(ReaderKind::Handle);
+const QSBR: Act = Act::Reader(ReaderKind::Qsbr);
+
+/// The parts of the readers by their domains, given out in this order and from the start again.
+const READERS: [(Place, &[Act]); 5] = [
+    (Place::Global, &[READ, NESTED, HANDLE, QSBR, Act::Passing]),
+    (Place::Wrapping, &[READ, NESTED, HANDLE, QSBR, Act::Passing]),
+    (Place::Sparse, &[Act::Passing, Act::Passing]),
+    (Place::Lone, &[READ, HANDLE]),
+    (Place::Fencing, &[READ, NESTED, QSBR, Act::Passing]),
 ];
 
 /// As above, for the updaters: more than one in a domain, so that they share grace periods. The one
@@ -105,10 +97,10 @@ pub(crate) fn cast(fixture: &mut Fixture, setup: &Setup) {
         lasting::<Private>(fixture, name, builder.build())
     };
     let private = [Place::Wrapping, Place::Sparse, Place::Lone, Place::Fencing].map(private);
-    let readers = READERS.iter().cycle().take(setup.readers);
+    let readers = READERS.iter().flat_map(|(place, acts)| acts.iter().map(|act| (*act, *place)));
     let shared = &UPDATERS[..UPDATERS.len() - 1];
-    let updaters = UPDATERS.iter().chain(shared.iter().cycle()).take(setup.updaters);
-    for &(act, place) in readers.chain(updaters) {
+    let updaters = UPDATERS.iter().chain(shared.iter().cycle()).take(setup.updaters).copied();
+    for (act, place) in readers.cycle().take(setup.readers).chain(updaters) {
         match place {
             Place::Global => act.given(fixture, &global),
             place => act.given(fixture, &private[place as usize - 1]),

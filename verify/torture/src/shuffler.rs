@@ -93,7 +93,7 @@ impl Shuffler {
         pause_max_us: u64,
         mut f: impl FnMut(&Member) -> bool,
     ) {
-        context.until_over(operation, || {
+        context.rounds(operation, || {
             for _ in 0..PER_BEAT {
                 context.ledger.did(operation, u64::from(self.with_one(context, &mut f)));
                 context.sleep(pause_max_us);

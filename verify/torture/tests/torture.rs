@@ -168,22 +168,14 @@ fn sleeps(environment: (&str, &str)) -> Value {
 }
 
 #[test]
-fn sleepable_domains_are_clean() {
+fn sleepable_domains_are_clean_with_sequences_and_without() {
     sleeps(BEST);
-}
-
-#[test]
-fn sleepable_domains_are_clean_without_sequences() {
     assert_eq!(sleeps(WITHOUT_SEQUENCES)["per_cpu"], "portable");
 }
 
 #[test]
-fn restartable_reads_and_tools_are_clean() {
+fn restartable_reads_and_tools_are_clean_with_sequences_and_without() {
     does(BEST, "rseq-read,tools");
-}
-
-#[test]
-fn restartable_reads_and_tools_are_clean_without_sequences() {
     does(WITHOUT_SEQUENCES, "rseq-read,tools");
 }
 
@@ -193,12 +185,8 @@ fn sequence_locks_latches_id_tables_and_lists_are_clean() {
 }
 
 #[test]
-fn hazard_pointers_exact_cells_and_epochs_are_clean() {
+fn hazard_pointers_exact_cells_and_epochs_are_clean_with_any_fences() {
     does(BEST, "hazards,exact,epoch");
-}
-
-#[test]
-fn hazard_pointers_exact_cells_and_epochs_are_clean_with_portable_fences() {
     does(PORTABLE_FENCES, "hazards,exact,epoch");
 }
 
@@ -235,13 +223,8 @@ fn minutes_are_told_instead_of_seconds() {
 }
 
 #[test]
-fn the_library_as_it_is_is_clean() {
-    clean("best");
-}
-
-#[test]
-fn it_is_clean_with_portable_fences() {
-    clean("portable");
+fn the_library_as_it_is_is_clean_with_any_fences() {
+    ["best", "portable"].into_iter().for_each(clean);
 }
 
 #[test]

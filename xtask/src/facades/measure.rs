@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{CLIENTS, as_workspace, cargo, facades, patch, target};
+use super::{CLIENTS, as_workspace, cargo_with, facades, target};
 use crate::say;
 use crate::tools::{copy_tree, run, works_with};
 
@@ -137,7 +137,8 @@ fn build(patched: bool) -> Result<PathBuf> {
     let _ = fs::remove_dir_all(&place);
     copy_tree(&facades().join(PROGRAM), &place)?;
     as_workspace(&place)?;
-    let cargo = || with_patch(&place, patched);
+    let ours = ORIGINALS.map(|original| (original, original));
+    let cargo = || cargo_with(&place, ours.into_iter().filter(|_| patched));
     run(cargo().args(["build", "--release", "--quiet"]))?;
     for original in ORIGINALS {
         let tree = run(cargo().args(["tree", "--invert", original, "--depth", "0"]))?;
@@ -148,14 +149,6 @@ fn build(patched: bool) -> Result<PathBuf> {
     let program = place.join(PROGRAM);
     fs::copy(target().join("build/release").join(PROGRAM), &program)?;
     Ok(program)
-}
-
-fn with_patch(place: &Path, patched: bool) -> Command {
-    let mut cargo = cargo(place);
-    for original in ORIGINALS.iter().filter(|_| patched) {
-        cargo.args(["--config", &patch(original, original)]);
-    }
-    cargo
 }
 
 #[cfg(test)]

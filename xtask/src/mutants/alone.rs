@@ -114,12 +114,8 @@ impl Tree {
         let cargo = || {
             let mut command = crate::tools::cargo(&self.path);
             command.env("CARGO_TARGET_DIR", &self.target);
-            command.args(["test", "--locked", "-p", package]).stdin(Stdio::null());
-            match target {
-                "lib" => command.arg("--lib"),
-                file => command.args(["--test", file]),
-            };
-            command.args(&test.options);
+            command.args(["test", "--locked", "-p", package]).args(chosen(target));
+            command.args(&test.options).stdin(Stdio::null());
             command.envs(test.environment.iter().filter_map(|word| word.split_once('=')));
             command
         };
@@ -132,6 +128,11 @@ impl Tree {
         command.args(["--", name, "--exact"]);
         ended(&mut command, name, Duration::from_secs(test.seconds))
     }
+}
+
+/// What cargo is told of a package's tests: those in the library, or those of a file.
+pub(super) fn chosen(target: &str) -> Vec<&str> {
+    if target == "lib" { vec!["--lib"] } else { vec!["--test", target] }
 }
 
 /// Runs a test, which the command names.

@@ -49,7 +49,7 @@ enum Program {
 
 use Program::{AskedFor, OfCommands, There};
 
-const PROGRAMS: [(&str, Program); 28] = [
+const PROGRAMS: [(&str, Program); 27] = [
     ("sh", There),
     ("cc", There),
     ("cargo", There),
@@ -77,7 +77,6 @@ const PROGRAMS: [(&str, Program); 28] = [
     ("git", OfCommands),
     ("chmod", OfCommands),
     ("perf", OfCommands),
-    ("timeout", OfCommands),
 ];
 
 /// What breaks a rule still: by file, how often (of `lines`: how many lines the file has).

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use xtask::needs::{debian_headers, debian_libraries, libraries_0_15, liburcu_0_15};
 
-use super::table::{Headers, Job, Theirs};
-use crate::program::{output, text};
+use super::table::Job;
+use crate::program::{Version, Whose, output, text};
 
 /// What all jobs share.
 #[derive(Debug)]
@@ -43,10 +43,10 @@ pub(crate) struct Compiled {
 }
 
 /// Where Debian's `liburcu-NAME.so.8` is.
-pub(crate) fn debian_library(theirs: Theirs, name: &str) -> PathBuf {
+pub(crate) fn debian_library(theirs: Version, name: &str) -> PathBuf {
     let directory = match theirs {
-        Theirs::V13 => debian_libraries(),
-        Theirs::V15 => libraries_0_15(),
+        Version::V13 => debian_libraries(),
+        Version::V15 => libraries_0_15(),
     };
     directory.join(format!("liburcu-{name}.so.8"))
 }
@@ -55,14 +55,9 @@ pub(crate) fn debian_library(theirs: Theirs, name: &str) -> PathBuf {
 pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
     let source = place.sources.join(&job.program.source);
     let is_cpp = job.program.source.ends_with(".cpp");
-    let headers = match job.headers {
-        Headers::Ours => "ours",
-        Headers::Debian => "debian",
-        Headers::Debian13 => "debian13",
-    };
     let stem = source.file_stem().unwrap().to_string_lossy().into_owned();
     let how = if job.inline { "inlined" } else { "exported" };
-    let path = place.work.join(format!("{stem}-{}-{headers}-{how}", job.variant.name()));
+    let path = place.work.join(format!("{stem}-{}-{:?}-{how}", job.variant.name(), job.headers));
     let dependencies = path.with_extension("d");
 
     let mut command = Command::new(if is_cpp { "g++" } else { "gcc" });
@@ -76,14 +71,14 @@ pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
     command.args(job.variant.define());
     command.args(job.inline.then_some("-D_LGPL_SOURCE"));
     match job.headers {
-        Headers::Ours => {
+        Whose::Ours => {
             command.arg("-I").arg(place.ours.join("include"));
             command.arg("-L").arg(place.ours.join("lib"));
             // The core is behind the libraries, and not of the program's concern.
             command.arg("-Wl,-rpath-link").arg(place.ours.join("lib"));
         }
-        Headers::Debian => drop(command.args(["-DDEBIAN_HEADERS", "-DLIBURCU_0_13"])),
-        Headers::Debian13 => {
+        Whose::Debians => drop(command.args(["-DDEBIAN_HEADERS", "-DLIBURCU_0_13"])),
+        Whose::Debian13s => {
             // The system's there, as `/usr/include` is here: what they warn of is not ours.
             command.arg("-DDEBIAN_HEADERS").arg("-isystem").arg(liburcu_0_15().join("include"));
             command.arg("-L").arg(liburcu_0_15().join("lib"));
@@ -111,9 +106,9 @@ fn only_from_where_they_should(place: &Place, job: &Job, list: &Path) -> Result<
     let headers = debian_headers();
     let headers = headers.to_str().expect("a path in ASCII");
     let is_foreign = |name: &&str| match job.headers {
-        Headers::Ours => name.starts_with(headers) && name.contains("/urcu"),
-        Headers::Debian => Path::new(name).starts_with(&place.ours),
-        Headers::Debian13 => {
+        Whose::Ours => name.starts_with(headers) && name.contains("/urcu"),
+        Whose::Debians => Path::new(name).starts_with(&place.ours),
+        Whose::Debian13s => {
             Path::new(name).starts_with(&place.ours)
                 || name.starts_with(headers) && name.contains("/urcu")
         }

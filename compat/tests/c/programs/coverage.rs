@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::build::{Compiled, debian_library};
-use super::table::{Headers, Job, LIBRARIES, Theirs, Variant, With};
-use crate::program::succeeds;
+use super::table::{Job, LIBRARIES, Variant, With};
+use crate::program::{Version, Whose, succeeds};
 
 /// What no program can take by its name, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
@@ -36,17 +36,17 @@ fn linked_with(job: &Job) -> Vec<Variant> {
 /// `library: symbol` for each of a version that no program takes which was compiled for it, or
 /// runs with it.
 pub(crate) fn not_used<'a>(
-    theirs: Theirs,
+    theirs: Version,
     compiled: impl Iterator<Item = &'a Compiled>,
 ) -> Vec<String> {
     let is_of_version = |job: &Job| match (theirs, job.headers) {
-        (Theirs::V13, Headers::Ours) => job.program.with == With::Both,
-        (Theirs::V13, headers) => headers == Headers::Debian,
-        (Theirs::V15, headers) => headers == Headers::Debian13,
+        (Version::V13, Whose::Ours) => job.program.with == With::Both,
+        (Version::V13, headers) => headers == Whose::Debians,
+        (Version::V15, headers) => headers == Whose::Debian13s,
     };
     let mut wanted: Vec<(Variant, BTreeSet<String>)> = LIBRARIES
         .iter()
-        .filter(|library| theirs == Theirs::V13 || **library != Variant::Signal)
+        .filter(|library| theirs == Version::V13 || **library != Variant::Signal)
         .map(|&library| (library, names(&debian_library(theirs, &library.name()), true)))
         .collect();
     for one in compiled.filter(|one| is_of_version(&one.job)) {

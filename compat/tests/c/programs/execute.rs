@@ -8,8 +8,8 @@ use std::time::Instant;
 use xtask::needs::in_0_15;
 
 use super::build::{Compiled, Place};
-use super::table::{Headers, Job, Theirs, Variant, With, faults_of};
-use crate::program::{output, text};
+use super::table::{Job, Variant, With, faults_of};
+use crate::program::{Version, Whose, output, text};
 
 pub(crate) const HEADING: &str =
     "program          library  headers   readers   ours              Debian's";
@@ -26,11 +26,7 @@ pub(crate) struct Outcome {
 
 /// One line of the table.
 pub(crate) fn line(job: &Job, is_compiled: bool, outcomes: &[Outcome]) -> String {
-    let headers = match job.headers {
-        Headers::Ours => "ours",
-        Headers::Debian => "Debian",
-        Headers::Debian13 => "Debian 13",
-    };
+    let headers = job.headers.name();
     let readers = if job.inline { "inlined" } else { "exported" };
     let mut line =
         format!("{:<16} {:<8} {headers:<9} {readers:<9}", job.program.source, job.variant.name());
@@ -50,20 +46,20 @@ pub(crate) enum Libraries {
     Ours,
     /// Ours, with the C library of Debian 13.
     OursInDebian13,
-    Theirs(Theirs),
+    Theirs(Version),
 }
 
 /// With ours; then with Debian's, where those can be asked. What is compiled against 0.15 runs with
 /// the C library of its system.
 pub(crate) fn run_with_each_library(place: &Place, job: &Job, compiled: &Compiled) -> Vec<Outcome> {
-    let is_13 = job.headers == Headers::Debian13;
+    let is_13 = job.headers == Whose::Debian13s;
     let ours = if is_13 { Libraries::OursInDebian13 } else { Libraries::Ours };
     let theirs = match job.program.with {
         With::OurLibraries => None,
-        With::Both if !is_13 => place.debians.then_some(Theirs::V13),
+        With::Both if !is_13 => place.debians.then_some(Version::V13),
         // Of our headers' programs those that 0.13 has not got the functions for.
         With::Both | With::Later => {
-            (place.debian_13s && job.variant != Variant::Signal).then_some(Theirs::V15)
+            (place.debian_13s && job.variant != Variant::Signal).then_some(Version::V15)
         }
     };
     let mut outcomes = vec![run(place, job, compiled, ours)];
@@ -74,9 +70,9 @@ pub(crate) fn run_with_each_library(place: &Place, job: &Job, compiled: &Compile
 fn execute(place: &Place, program: &Path, arguments: &[&str], libraries: Libraries) -> Output {
     let ours = place.ours.join("lib");
     let line: Vec<OsString> = match libraries {
-        Libraries::Ours | Libraries::Theirs(Theirs::V13) => vec![program.into()],
+        Libraries::Ours | Libraries::Theirs(Version::V13) => vec![program.into()],
         Libraries::OursInDebian13 => in_0_15(program, Some(&ours)),
-        Libraries::Theirs(Theirs::V15) => in_0_15(program, None),
+        Libraries::Theirs(Version::V15) => in_0_15(program, None),
     };
     let mut command = Command::new(&line[0]);
     command.args(&line[1..]).args(arguments);
@@ -86,7 +82,7 @@ fn execute(place: &Place, program: &Path, arguments: &[&str], libraries: Librari
     }
     match libraries {
         Libraries::Theirs(theirs) => {
-            command.env("PROGRAMS_LIBRARY", "debian").env("PROGRAMS_LIBURCU", theirs.version())
+            command.env("PROGRAMS_LIBRARY", "debian").env("PROGRAMS_LIBURCU", theirs.number())
         }
         _ => command.env("PROGRAMS_LIBRARY", "ours"),
     };

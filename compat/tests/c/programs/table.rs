@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::program::{Version, Whose};
+
 /// The library that a program is linked with, and compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -34,15 +36,6 @@ impl Variant {
 }
 
 pub(crate) const LIBRARIES: &[Variant] = &[Memb, Mb, Signal, Qsbr, Bp, Common, Cds];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Headers {
-    Ours,
-    /// Of Debian 12: liburcu 0.13.
-    Debian,
-    /// Of Debian 13: liburcu 0.15.
-    Debian13,
-}
 
 /// Whether Debian's libraries, and headers, can be asked at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -74,20 +67,16 @@ pub(crate) struct Program {
 pub(crate) struct Job {
     pub(crate) program: &'static Program,
     pub(crate) variant: Variant,
-    pub(crate) headers: Headers,
+    pub(crate) headers: Whose,
     /// `_LGPL_SOURCE`: readers and the like are inlined from the headers.
     pub(crate) inline: bool,
 }
 
 impl fmt::Display for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let headers = match self.headers {
-            Headers::Ours => "our headers",
-            Headers::Debian => "Debian's headers",
-            Headers::Debian13 => "Debian 13's headers",
-        };
+        let (headers, variant) = (self.headers.name(), self.variant.name());
         let how = if self.inline { "inlined" } else { "exported" };
-        write!(f, "{} for {}, {headers}, {how}", self.program.source, self.variant.name())
+        write!(f, "{} for {variant}, headers: {headers}, {how}", self.program.source)
     }
 }
 
@@ -95,13 +84,13 @@ pub(crate) fn builds() -> Vec<Job> {
     let mut jobs = Vec::new();
     for program in &TABLE.program {
         for &variant in &program.variants {
-            for headers in [Headers::Ours, Headers::Debian, Headers::Debian13] {
-                if headers == Headers::Debian && program.with == With::Later {
+            for headers in [Whose::Ours, Whose::Debians, Whose::Debian13s] {
+                if headers == Whose::Debians && program.with == With::Later {
                     continue;
                 }
                 // 0.15 has no such library; and what calls itself by /proc/self/exe would call that
                 // system's dynamic linker, by which it runs.
-                let is_13 = headers == Headers::Debian13;
+                let is_13 = headers == Whose::Debian13s;
                 if is_13 && (variant == Signal || program.with == With::OurLibraries) {
                     continue;
                 }
@@ -111,7 +100,7 @@ pub(crate) fn builds() -> Vec<Job> {
                 // a call either way, and the functions of each flavour's readers are called by the
                 // programs about them.
                 let is_first = variant == program.variants[0];
-                if is_first || program.both_ways && headers != Headers::Debian {
+                if is_first || program.both_ways && headers != Whose::Debians {
                     jobs.push(job(false));
                 }
                 // The futex's functions are exported only.
@@ -124,27 +113,6 @@ pub(crate) fn builds() -> Vec<Job> {
     jobs
 }
 
-/// Libraries of liburcu's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) enum Theirs {
-    /// Of Debian 12.
-    #[serde(rename = "0.13")]
-    V13,
-    /// Of Debian 13.
-    #[serde(rename = "0.15")]
-    V15,
-}
-
-impl Theirs {
-    /// As the programs know it.
-    pub(crate) fn version(self) -> &'static str {
-        match self {
-            Self::V13 => "0.13",
-            Self::V15 => "0.15",
-        }
-    }
-}
-
 /// A case that Debian's library cannot pass.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -155,7 +123,7 @@ pub(crate) struct Fault {
     /// It fails there every time, and soon: then it is run there too, and has to fail.
     pub(crate) always: bool,
     /// Which versions have it.
-    pub(crate) versions: Vec<Theirs>,
+    pub(crate) versions: Vec<Version>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -169,7 +137,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 });
 
 /// Those of a job that this library has.
-pub(crate) fn faults_of(job: &Job, theirs: Theirs) -> impl Iterator<Item = &'static Fault> {
+pub(crate) fn faults_of(job: &Job, theirs: Version) -> impl Iterator<Item = &'static Fault> {
     TABLE.fault.iter().filter(move |fault| {
         fault.source == job.program.source
             && fault.variants.contains(&job.variant)

@@ -5,7 +5,6 @@
 //! (`rcutorture`'s `rcu_torture_fwd_prog`): it must neither starve others nor end before its time.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use quiescence::tag::{Section, ThreadTag};
@@ -175,19 +174,14 @@ impl<'a, K: ThreadTag> Flooder<'a, K> {
 /// Floods until the run is over.
 pub(crate) fn run<K: ThreadTag>(field: &Field<K>) {
     let mut flooder = Flooder::new(field);
-    field.context.until_over(Operation::Box, || {
-        flooder.step();
-        if field.context.one_in(8) {
-            thread::yield_now();
-        }
-    });
+    field.context.rounds(Operation::Box, || flooder.step());
     flooder.barrier();
 }
 
 /// Floods in gushes: others want to use the domain as well.
 pub(crate) fn in_gushes<K: ThreadTag>(field: &Field<K>) {
     let (mut flooder, context) = (Flooder::new(field), &field.context);
-    context.until_over(Operation::Box, || {
+    context.rounds(Operation::Box, || {
         let burst = 1 + context.below(BURST_MAX);
         if context.one_in(2) {
             retire(field, burst);
@@ -203,9 +197,8 @@ pub(crate) fn in_gushes<K: ThreadTag>(field: &Field<K>) {
 /// Retires as a QSBR reader: it goes over the limit by one object, and does its part at its
 /// quiescent states.
 pub(crate) fn by_qsbr<K: ThreadTag>(field: &Field<K>) {
-    field.context.until_over(Operation::QsbrRetire, || {
+    field.context.rounds(Operation::QsbrRetire, || {
         qsbr_rounds(field, 1 + field.context.below(200));
-        thread::yield_now();
     });
 }
 

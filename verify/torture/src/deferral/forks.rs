@@ -42,7 +42,7 @@ const WRONG: [(i32, &str); 6] = [
 /// Defers, and may be interrupted by a fork at any time.
 pub(crate) fn storm<K: ThreadTag>(field: &Field<K>) {
     let mut flooder = Flooder::new(field);
-    field.context.until_over(Operation::Closure, || burst(&mut flooder));
+    field.context.rounds(Operation::Closure, || burst(&mut flooder));
     flooder.barrier();
 }
 
@@ -82,7 +82,7 @@ fn count_and_read(some: u64) -> bool {
 pub(crate) fn run<K: ThreadTag>(field: &Field<K>) {
     let mut flooder = Flooder::new(field);
     let context = &field.context;
-    context.until_over(Operation::Fork, || {
+    context.rounds(Operation::Fork, || {
         (0..context.below(4)).for_each(|_| burst(&mut flooder));
         match fork(|| child(field)) {
             Ok(pid) => {

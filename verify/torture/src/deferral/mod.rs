@@ -48,10 +48,10 @@ const PARTS: [(Theme, usize, &str, Play<Deferral>); 11] = [
         flood::in_gushes(&own.global(context));
     }),
     (Theme::Limits, 2, "filler of small domains", |own, context| {
-        context.until_over(Operation::Room, || limits::round(own.setup.engine, context));
+        context.rounds(Operation::Room, || limits::round(own.setup.engine, context));
     }),
     (Theme::Quiet, 1, "one who waits for all to be freed", |own, context| {
-        context.until_over(Operation::Box, || quiet::round(own.setup.engine, context));
+        context.rounds(Operation::Box, || quiet::round(own.setup.engine, context));
     }),
     (Theme::Stalls, 1, "reader that blocks", |own, context| {
         stalls::block(&own.flood(context));

@@ -24,7 +24,7 @@ const SECTIONS: u32 = 64;
 /// Blocks inside of sections.
 pub(crate) fn block<K: ThreadTag>(field: &Field<K>) {
     let context = &field.context;
-    context.until_over(Operation::Blocked, || {
+    context.rounds(Operation::Blocked, || {
         context.did(Operation::Blocked);
         let guard = field.domain.read();
         context.sleep(SECTION_MAX_US);
@@ -39,7 +39,7 @@ pub(crate) fn crawl<K: ThreadTag>(field: &Field<K>) {
     // others.
     let is_low = setpriority_process(Some(gettid()), LOWEST).is_ok();
     let context = &field.context;
-    context.until_over(Operation::LowPriority, || {
+    context.rounds(Operation::LowPriority, || {
         context.ledger.did(Operation::LowPriority, u64::from(is_low));
         for _ in 0..SECTIONS {
             let guard = field.domain.read();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, fence};
 
-use quiescence::{Domain, Retire, tag::ThreadTag};
+use quiescence::{AtLimit, Domain, Retire, tag::ThreadTag};
 
 use super::{Operation, ThreadContext};
 use crate::kinds::FaultKind;
@@ -282,19 +282,17 @@ impl<K: ThreadTag> Field<K> {
     }
 
     pub(crate) fn retire<P: Retire>(&self, object: P, waits: bool) -> Result<(), Later<K>> {
-        let bytes = object.bytes();
-        let domain = &self.domain;
-        let refused = if waits { domain.retire(object) } else { domain.try_retire(object) };
-        match refused {
-            Ok(()) => {
-                self.tally.admitted(bytes);
-                Ok(())
-            }
-            Err(refused) => {
-                let object = refused.into_inner();
-                Err(Box::new(move |field| field.retire_or_say_so(object)))
-            }
-        }
+        let (bytes, domain) = (object.bytes(), &self.domain);
+        let done = if waits { domain.retire(object) } else { domain.try_retire(object) };
+        self.taken(bytes, done.map_err(AtLimit::into_inner))
+    }
+
+    /// The library has taken an object of so many bytes, or has refused it: then it is left for
+    /// later.
+    fn taken<P: Retire>(&self, bytes: usize, done: Result<(), P>) -> Result<(), Later<K>> {
+        done.map(|()| self.tally.admitted(bytes)).map_err(|object| -> Later<K> {
+            Box::new(move |field| field.expect_taken(field.retire(object, true).is_ok()))
+        })
     }
 
     fn retire_sized(&self, bytes: usize, waits: bool) -> Result<(), Later<K>> {
@@ -302,23 +300,11 @@ impl<K: ThreadTag> Field<K> {
         if !waits {
             return self.retire(Bundle(parcel, [0; 1]), waits);
         }
-        match self.domain.retire_sized(parcel, bytes) {
-            Ok(()) => {
-                self.tally.admitted(bytes);
-                Ok(())
-            }
-            Err(refused) => {
-                let parcel = refused.into_inner().into_inner();
-                Err(Box::new(move |field| field.retire_or_say_so(Bundle(parcel, [0; 1]))))
-            }
-        }
+        let done = self.domain.retire_sized(parcel, bytes);
+        self.taken(bytes, done.map_err(|refused| Bundle(refused.into_inner().into_inner(), [0; 1])))
     }
 
     /// Where one may wait, nothing is refused.
-    fn retire_or_say_so<P: Retire>(&self, object: P) {
-        self.expect_taken(self.retire(object, true).is_ok());
-    }
-
     fn expect_taken(&self, taken: bool) {
         self.tally.expect(taken, FaultKind::Limit, || {
             "retire() refused an object outside of sections and callbacks".to_owned()

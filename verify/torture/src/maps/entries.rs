@@ -2,8 +2,6 @@
 //! whether they are alive.
 
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 
 use quiescence::collections::HashMap;
 use quiescence::tag::Private;
@@ -17,9 +15,6 @@ pub(super) const NAME: &str = "map";
 
 /// Where the number of the key stands in a value.
 const KEY_AT: u32 = 40;
-
-/// Values that were made.
-static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// The values of one map at a time.
 pub(super) static LIVE: Live = Live::none();
@@ -35,7 +30,7 @@ pub(super) fn number(key: &str) -> u64 {
 
 /// A value for this key, which no other has.
 pub(super) fn value(key: u64) -> Canary {
-    Canary::new(key << KEY_AT | MADE.fetch_add(1, Relaxed), &LIVE)
+    Canary::new(key << KEY_AT | LIVE.next_serial(), &LIVE)
 }
 
 /// What is in a value, and whether it is one of this key and alive.

@@ -208,7 +208,6 @@ struct Cells<K: Kind> {
     /// Each update adds one to the serial.
     chain: K::Cell,
     links: AtomicU64,
-    serial: AtomicU64,
     moving: Mutex<Vec<Guard<K>>>,
 }
 
@@ -231,7 +230,6 @@ fn cast<K: Kind>(fixture: &mut Fixture, cpus: usize, keepers: usize) -> Arc<Cell
         optional: K::Optional::new(None),
         chain: cell(0),
         links: AtomicU64::new(0),
-        serial: AtomicU64::new(1),
         moving: Mutex::default(),
     });
     let [loads, keeps, stores] = K::PARTS;
@@ -358,15 +356,13 @@ impl<K: Kind> Cells<K> {
     /// Replaces what is in cells until the run is over.
     fn store(&self, context: &ThreadContext) {
         let mut kept = Kept::default();
-        context.rounds(K::UPDATES[0], || {
-            (0..STORES).for_each(|_| self.store_one(context, &mut kept));
-        });
+        context.turns(K::UPDATES[0], STORES, || self.store_one(context, &mut kept));
         kept.end(context);
     }
 
     fn store_one(&self, context: &ThreadContext, kept: &mut Kept) {
         let mut fresh = |serial: u64| kept.keep(Canary::new(serial, K::LIVE));
-        let next_serial = || self.serial.fetch_add(1, Relaxed);
+        let next_serial = || K::LIVE.next_serial();
         let expect = |old: &Canary| {
             old.loaded(context, K::NAME);
         };

@@ -7,8 +7,7 @@
 
 use std::array;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use quiescence::Domain;
 use quiescence::epoch::{self, Atomic, Collector, Guard, Owned, Shared};
@@ -39,7 +38,6 @@ struct Pointers {
     places: [[Place; PLACES]; 2],
     /// None at the end.
     small: Mutex<Option<Collector>>,
-    serial: AtomicU64,
 }
 
 fn fresh(serial: u64) -> Owned<Canary> {
@@ -52,7 +50,6 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
     let pointers = Pointers {
         places: array::from_fn(|_| array::from_fn(|_| Atomic::from(fresh(0)))),
         small: Mutex::new(Some(Collector::new_in(domain))),
-        serial: AtomicU64::new(1),
     };
     fixture.moved(
         pointers,
@@ -128,7 +125,7 @@ impl Pointers {
             let which = context.below(2) as usize;
             let guard = if which == 0 { epoch::pin() } else { handle.pin() };
             let place = &self.places[which][context.below(PLACES as u64) as usize];
-            let new = fresh(self.serial.fetch_add(1, Relaxed));
+            let new = fresh(LIVE.next_serial());
             // AcqRel: the old object is whole here, and the new one for those that load it.
             if context.one_in(2) {
                 defer_end(place.swap(new, AcqRel, &guard), &guard, context);

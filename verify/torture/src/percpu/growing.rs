@@ -3,15 +3,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::thread;
 
 use quiescence::Srcu;
 
 use super::sleepable::{self, Place, Yard};
 use crate::arena::Participant;
 use crate::context::ThreadContext;
-use crate::delays;
-use crate::kinds::{FaultKind, Operation, ReaderKind, Way};
+use crate::kinds::{Operation, ReaderKind, Way};
 use crate::shuffler::Shuffler;
 
 /// Threads that read in a small domain.
@@ -28,28 +26,22 @@ pub(crate) fn run(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadConte
 fn round(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {
     let small = Yard::new("small sleepable domain", Place::Made(Arc::new(Srcu::new())));
     let sections = 1 + context.below(SECTIONS_MAX);
-    thread::scope(|scope| {
-        let mut readers = Vec::new();
-        for _ in 0..READERS {
-            let (small, seed, own) = (&small, context.next(), context.clone());
-            let read = move || {
-                let _stay = shuffler.join();
-                delays::seed_thread(seed);
-                let participant = Participant::new(&small.arena, &own);
-                (0..sections).for_each(|_| sleepable::section(small, &participant));
-            };
-            // Where the system is short of threads there are fewer readers.
-            readers.extend(thread::Builder::new().spawn_scoped(scope, read));
-        }
-        while readers.iter().any(|reader| !reader.is_finished()) {
-            update(beside, &small, context);
-        }
-        for reader in readers {
-            context.expect(reader.join().is_ok(), FaultKind::Panic, small.arena.name, || {
-                "a reader of a small domain; see standard error".to_owned()
-            });
-        }
-    });
+    let start = |_| {
+        let (small, shuffler) = (small.clone(), Arc::clone(shuffler));
+        context.spawn("reader of a small domain", move |own| {
+            let _stay = shuffler.join();
+            let participant = Participant::new(&small.arena, own);
+            (0..sections).for_each(|_| sleepable::section(&small, &participant));
+        })
+    };
+    // Where the system is short of threads there are fewer readers.
+    let readers: Vec<_> = (0..READERS).filter_map(start).collect();
+    while readers.iter().any(|reader| !reader.is_finished()) {
+        update(beside, &small, context);
+    }
+    for reader in readers {
+        context.join(reader, small.arena.name);
+    }
     if context.one_in(2) {
         sleepable::close(&small.arena, context);
     }

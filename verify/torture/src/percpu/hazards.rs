@@ -35,7 +35,6 @@ struct Line(AtomicU64);
 /// The pointers.
 #[derive(Debug)]
 struct Hazards {
-    serial: AtomicU64,
     /// From boxes, never null. The objects of the first are retired in the small domain.
     places: [AtomicPtr<Canary>; PLACES],
     small: HazardDomain,
@@ -51,7 +50,6 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
     let small = HazardDomain::named("torture");
     small.tune(tuning(ROOM, 1 << 20));
     let hazards = Hazards {
-        serial: AtomicU64::new(1),
         places: array::from_fn(|_| AtomicPtr::new(boxed(0))),
         small,
         lines: array::from_fn(|_| Line::default()),
@@ -115,7 +113,7 @@ impl Hazards {
     fn retire(&self, context: &ThreadContext) {
         context.repeat(Operation::HazardRetire, STORES, || {
             let at = context.below_mostly_low(PLACES as u64) as usize;
-            let new = boxed(self.serial.fetch_add(1, Relaxed));
+            let new = boxed(LIVE.next_serial());
             // AcqRel: the old one is whole for us, and the new one for those that load it.
             let old = self.places[at].swap(new, AcqRel);
             // SAFETY: from a box, and no thread finds it any more.

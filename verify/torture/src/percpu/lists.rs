@@ -57,7 +57,6 @@ struct Lists {
     small: List<Element, Private>,
     queue: Queue<Element>,
     stack: Stack<Element>,
-    serial: AtomicU64,
     /// Sums of serials: of what was pushed, and of what was popped.
     pushed: AtomicU64,
     popped: AtomicU64,
@@ -71,7 +70,6 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
         small: List::new_in(domain),
         queue: Queue::new(),
         stack: Stack::new(),
-        serial: AtomicU64::new(1),
         pushed: AtomicU64::new(0),
         popped: AtomicU64::new(0),
     };
@@ -106,7 +104,7 @@ impl Lists {
     /// Updates lists until the run is over.
     fn update(&self, context: &ThreadContext) {
         context.repeat(Operation::ListUpdate, UPDATES, || {
-            let serial = self.serial.fetch_add(1, Relaxed);
+            let serial = LIVE.next_serial();
             if context.one_in(4) {
                 update(&self.small, serial, context);
             } else {
@@ -121,7 +119,7 @@ impl Lists {
         context.rounds(Operation::QueuePop, || {
             let section = context.one_in(8).then(quiescence::read);
             let fresh = || {
-                let serial = self.serial.fetch_add(1, Relaxed);
+                let serial = LIVE.next_serial();
                 self.pushed.fetch_add(serial, Relaxed);
                 Element::new(context.record as u64, serial)
             };

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex};
 
 use quiescence::sync::{BigRef, BigRefHandle};
@@ -37,16 +37,13 @@ pub(crate) type Handles = VecDeque<(BigRefHandle<Value>, u64)>;
 
 /// The reference of the moment.
 #[derive(Debug)]
-pub(crate) struct References {
-    current: Mutex<Arc<BigRef<Value>>>,
-    serial: AtomicU64,
-}
+pub(crate) struct References(Mutex<Arc<BigRef<Value>>>);
 
 impl References {
     pub(crate) fn new() -> Self {
-        let first = Arc::new(Canary::new(0, &LIVE));
+        let first = Arc::new(Canary::new(LIVE.next_serial(), &LIVE));
         mem::forget(Arc::downgrade(&first)); // its memory stays for ever
-        Self { current: Mutex::new(Arc::new(BigRef::new(Value(first)))), serial: AtomicU64::new(1) }
+        Self(Mutex::new(Arc::new(BigRef::new(Value(first)))))
     }
 
     /// Refers to the value of the moment.
@@ -54,7 +51,7 @@ impl References {
         if context.has_died() {
             return; // what the handles lead to may be gone already
         }
-        let reference = Arc::clone(&lock(&self.current));
+        let reference = Arc::clone(&lock(&self.0));
         for _ in 0..8 {
             let Some(handle) = reference.try_get() else { break };
             context.did(Operation::BigRefGet);
@@ -77,8 +74,8 @@ impl References {
     pub(crate) fn kill(&self, context: &ThreadContext) {
         let (mut killed, mut kept) = (VecDeque::new(), Kept::default());
         context.repeat(Operation::BigRefKill, 1, || {
-            let new = Value(kept.keep(Canary::new(self.serial.fetch_add(1, Relaxed), &LIVE)));
-            let old = mem::replace(&mut *lock(&self.current), Arc::new(BigRef::new(new)));
+            let new = Value(kept.keep(Canary::new(LIVE.next_serial(), &LIVE)));
+            let old = mem::replace(&mut *lock(&self.0), Arc::new(BigRef::new(new)));
             let is_killed = old.kill() && !old.kill() && old.try_get().is_none();
             context.expect(is_killed, FaultKind::Freed, "BigRef", || {
                 "it was not killed once, or gave something out afterwards".to_owned()
@@ -96,10 +93,10 @@ impl References {
 
     /// When all threads have ended: looks for what is lost.
     pub(crate) fn close(&self, context: &ThreadContext) {
-        lock(&self.current).kill();
+        lock(&self.0).kill();
         LIVE.expect(context, "BigRef", 0);
         // Acquire: pairs with the Release in the drop.
-        let (made, released) = (self.serial.load(Relaxed), RELEASED.load(Acquire));
+        let (made, released) = (LIVE.serials(), RELEASED.load(Acquire));
         context.expect(made == released, FaultKind::Freed, "BigRef", || {
             format!("{made} values had references, {released} were released")
         });

@@ -4,11 +4,11 @@
 //! What they look at are the blocks with an age of the theme `readers` ([`arena`](crate::arena)).
 
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::iter;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 
 use quiescence::{Srcu, tag::Sleepable};
@@ -18,6 +18,7 @@ use crate::context::ThreadContext;
 use crate::delays;
 use crate::fixture::{self, Fixture};
 use crate::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
+use crate::ledger::Ledger;
 use crate::pool::lock;
 use crate::readers::dawdle;
 
@@ -248,13 +249,18 @@ fn try_retire(yard: &Yard, participant: &Participant<Sleepable>) {
 fn awaited(yard: &Yard, participant: &Participant<Sleepable>) {
     participant.wait(Way::Awaited, |_| {
         if participant.context.one_in(2) {
-            let mut future = Box::pin(yard.srcu().synchronize_async());
-            let done = future.as_mut().poll(&mut Context::from_waker(&unpark())).is_ready();
-            participant.context.ledger.did(Operation::Abandoned, u64::from(!done));
+            block_on(vec![give_up(yard, &participant.context.ledger)]);
         }
         let futures = 1 + participant.context.below(3);
         block_on((0..futures).map(|_| yard.srcu().synchronize_async()).collect());
     });
+}
+
+/// A future that is polled once and dropped.
+pub(crate) async fn give_up(yard: &Yard, ledger: &Ledger) {
+    let mut future = pin!(yard.srcu().synchronize_async());
+    let done = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await;
+    ledger.did(Operation::Abandoned, u64::from(!done));
 }
 
 /// Wakes a thread that has parked.
@@ -266,13 +272,9 @@ impl Wake for Unpark {
     }
 }
 
-fn unpark() -> Waker {
-    Arc::new(Unpark(thread::current())).into()
-}
-
 /// The barest executor: this thread, which sleeps until it is woken.
 fn block_on(futures: Vec<impl Future<Output = ()>>) {
-    let waker = unpark();
+    let waker = Arc::new(Unpark(thread::current())).into();
     let mut context = Context::from_waker(&waker);
     let mut futures: Vec<Pin<Box<_>>> = futures.into_iter().map(Box::pin).collect();
     loop {

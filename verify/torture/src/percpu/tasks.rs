@@ -2,24 +2,20 @@
 //! grace periods.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, yield_now};
 
-use super::sleepable::Yard;
+use super::sleepable::{Yard, give_up};
 use crate::arena::Participant;
 use crate::context::{LOOK, ThreadContext};
 use crate::delays;
-use crate::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
-use crate::ledger::Ledger;
+use crate::kinds::{FaultKind, ReaderKind, Step, Way};
 use crate::shuffler::{Shuffler, Stay};
 
 /// Threads of the runtime: more than one, so that tasks move.
@@ -146,11 +142,4 @@ async fn update(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>) {
         participant.arena.pool.aged(passing);
         steps.fetch_add(1, Relaxed);
     }
-}
-
-/// A future that is polled once and dropped.
-async fn give_up(yard: &Yard, ledger: &Ledger) {
-    let mut future = pin!(yard.srcu().synchronize_async());
-    let done = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await;
-    ledger.did(Operation::Abandoned, u64::from(!done));
 }

@@ -134,14 +134,12 @@ impl Tools {
             alone_value: 0,
             handles: Handles::new(),
         };
-        context.rounds(Operation::CounterAdd, || {
-            for _ in 0..ROUNDS {
-                self.add(context);
-                self.add_within_limit(context, &mut holdings);
-                add_alone(context, &mut holdings);
-                self.read(context);
-                self.references.refer(context, &mut holdings.handles);
-            }
+        context.turns(Operation::CounterAdd, ROUNDS, || {
+            self.add(context);
+            self.add_within_limit(context, &mut holdings);
+            add_alone(context, &mut holdings);
+            self.read(context);
+            self.references.refer(context, &mut holdings.handles);
         });
         holdings.shared.drain(..).for_each(|amount| self.give_back(amount));
         end(context, holdings.handles);

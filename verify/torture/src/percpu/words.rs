@@ -194,24 +194,22 @@ impl Snapshots {
 
     /// Replaces snapshots until the run is over.
     fn store(&self, context: &ThreadContext) {
-        context.rounds(Operation::SnapshotStore, || {
-            (0..STORES).for_each(|_| match context.below(4) {
-                0 => {
-                    context.did(Operation::SnapshotUpdate);
-                    self.few.update();
-                }
-                1 => {
-                    context.did(Operation::SnapshotStore);
-                    self.gaps.store(Gaps::new(context.next()));
-                }
-                _ => {
-                    context.did(Operation::SnapshotSwap);
-                    let new = context.next();
-                    let old = self.many.swap(words(new));
-                    expect_whole(context, "Snapshot", &old);
-                    self.balance.fetch_add(new.wrapping_sub(old[0]), Relaxed);
-                }
-            });
+        context.turns(Operation::SnapshotStore, STORES, || match context.below(4) {
+            0 => {
+                context.did(Operation::SnapshotUpdate);
+                self.few.update();
+            }
+            1 => {
+                context.did(Operation::SnapshotStore);
+                self.gaps.store(Gaps::new(context.next()));
+            }
+            _ => {
+                context.did(Operation::SnapshotSwap);
+                let new = context.next();
+                let old = self.many.swap(words(new));
+                expect_whole(context, "Snapshot", &old);
+                self.balance.fetch_add(new.wrapping_sub(old[0]), Relaxed);
+            }
         });
     }
 
@@ -275,20 +273,18 @@ impl Sequences {
 
     /// Writes until the run is over.
     fn write(&self, context: &ThreadContext) {
-        context.rounds(Operation::SeqWrite, || {
-            (0..WRITES).for_each(|_| match context.below(8) {
-                0 => self.set(context),
-                1 => self.many.update(),
-                2 => self.many_latch.update(),
-                3..=5 => {
-                    self.latch.update();
-                    context.did(Operation::LatchWrite);
-                }
-                _ => {
-                    self.few.update();
-                    context.did(Operation::SeqWrite);
-                }
-            });
+        context.turns(Operation::SeqWrite, WRITES, || match context.below(8) {
+            0 => self.set(context),
+            1 => self.many.update(),
+            2 => self.many_latch.update(),
+            3..=5 => {
+                self.latch.update();
+                context.did(Operation::LatchWrite);
+            }
+            _ => {
+                self.few.update();
+                context.did(Operation::SeqWrite);
+            }
         });
     }
 
