@@ -105,6 +105,7 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
 /// As [`quiescence::callback_queue::CallbackQueue::push`].
 #[inline]
 pub(super) unsafe fn push(flavor: Flavor, head: *mut Head, function: Function) -> Option<bool> {
+    existing(flavor)?; // most programs have none, and need no section
     let guard = PUSHERS.read();
     // SAFETY: the thread that frees it waits for this section: `workers::free`.
     let worker = unsafe { here(flavor).as_ref() };
