@@ -7,7 +7,7 @@ use quiescence::tag::ThreadTag;
 
 use super::Operation;
 use super::flood::{self, Flooder};
-use super::test_objects::Field;
+use super::objects::Field;
 use crate::passing::at_the_end;
 
 /// Threads in two minutes.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quiescence::tag::{Section, ThreadTag};
 
-use super::test_objects::{CallbackQueue, Field, Later, Ticket, chain};
+use super::objects::{CallbackQueue, Field, Later, Ticket, chain};
 use super::{FLOOD_BYTES_MAX, FLOOD_OBJECTS_MAX, Operation};
 use crate::kinds::FaultKind;
 

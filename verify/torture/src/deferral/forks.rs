@@ -17,7 +17,7 @@ use rustix::process::Pid;
 
 use super::children::{LATE, wait_for};
 use super::flood::{self, Flooder};
-use super::test_objects::{Bound, FORKED, Field, Tally};
+use super::objects::{Bound, FORKED, Field, Tally};
 use super::{Operation, ThreadContext};
 use crate::fork::fork;
 use crate::kinds::FaultKind;

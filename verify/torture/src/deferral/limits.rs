@@ -17,7 +17,7 @@ use grace::limit::{Amount, chunk};
 use quiescence::{Domain, tag::Private, tuning::Engine};
 
 use super::flood::{self, Flooder};
-use super::test_objects::{Bound, Field, LARGEST, Small, Tally, chain};
+use super::objects::{Bound, Field, LARGEST, Small, Tally, chain};
 use super::{Operation, ThreadContext, tuning};
 use crate::kinds::FaultKind;
 

@@ -1,6 +1,6 @@
 //! Deferral under torture: what is retired and called, by everybody at once, with little memory.
 //!
-//! [`test_objects`] is what is deferred: objects of all shapes that count themselves. [`flood`]
+//! [`objects`] is what is deferred: objects of all shapes that count themselves. [`flood`]
 //! defers as fast as it can; [`limits`] does so in domains with hardly any room, and afterwards
 //! looks whether the room is what it was; [`quiet`] defers a little, does nothing more, and waits
 //! until it is freed; [`churn`] has threads that live for a moment; [`stalls`] are readers that
@@ -11,7 +11,7 @@ mod children;
 mod churn;
 mod flood;
 mod forks;
-mod test_objects;
+mod objects;
 mod limits;
 mod quiet;
 mod stalls;
@@ -22,7 +22,7 @@ use quiescence::Domain;
 use quiescence::tag::{Global, Private, ThreadTag};
 use quiescence::tuning::Tuning;
 
-use test_objects::{Bound, Field, Tally};
+use objects::{Bound, Field, Tally};
 
 use super::context::ThreadContext;
 use super::fixture::{Fixture, Play};
@@ -143,6 +143,6 @@ impl Deferral {
             }
         }
         tallies.iter().for_each(|tally| tally.expect_none("at the end"));
-        test_objects::expect_no_odd_ones(context);
+        objects::expect_no_odd_ones(context);
     }
 }

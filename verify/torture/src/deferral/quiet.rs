@@ -7,7 +7,7 @@ use std::time::Duration;
 use quiescence::{Domain, tag::Private, tuning::Engine};
 
 use super::flood::Flooder;
-use super::test_objects::{Bound, CallbackQueue, Field, Parcel, Tally, Ticket};
+use super::objects::{Bound, CallbackQueue, Field, Parcel, Tally, Ticket};
 use super::{Operation, ThreadContext, tuning};
 use crate::kinds::{FaultKind, Named};
 use crate::passing::at_the_end;

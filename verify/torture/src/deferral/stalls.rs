@@ -6,7 +6,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
 use super::Operation;
-use super::test_objects::Field;
+use super::objects::Field;
 use crate::delays::spin;
 
 /// How long a section is, at most.
