@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::common::expect::skip;
 use crate::common::schema::{accepted_changes, hold};
-use crate::common::{expect_code, fails, file, json, prints, rcu, run, told};
+use crate::common::{documented, expect_code, fails, file, json, prints, rcu, run, told};
 
 /// A program that writes the document of a benchmark with these nanoseconds, by whatever words it
 /// is run; each run in this directory adds another digit, as noise does.
@@ -47,17 +47,13 @@ fn of_mode(directory: &Path, name: &str, mode: u32, text: &str) -> PathBuf {
 
 /// Compares two programs; the exit code, what was written, and the document.
 fn compare(base: &Path, candidate: &Path, more: &[&str]) -> (i32, String, serde_json::Value) {
-    let directory = tempfile::tempdir().unwrap();
-    let document = directory.path().join("out.json");
     let mut command = rcu(["compare", "bench read", "--rounds", "20"]);
     command.args(more).arg("--with").arg(base).arg("--candidate").arg(candidate);
-    command.arg("--json").arg(&document);
-    let (code, stdout, stderr) = told(&command.output().unwrap());
+    let (output, document) = documented(&mut command);
+    let (code, stdout, stderr) = told(&output);
     let expected = ["note: the page is in ", " s left: ", "longer than planned: "];
     let is_expected = |line: &str| expected.iter().any(|part| line.contains(part));
     assert!(stderr.lines().all(is_expected), "{stderr}");
-    let document = json(&document);
-    hold(&document);
     (code, stdout, document)
 }
 

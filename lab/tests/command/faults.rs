@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 
-use crate::common::schema::hold;
-use crate::common::{advised, expect_code, fails, file, json, rcu, refused, run, tiny};
+use crate::common::{advised, documented, expect_code, fails, file, json, rcu, refused, run, tiny};
 
 #[test]
 fn two_kinds_of_results_do_not_share_a_file() {
@@ -147,13 +146,10 @@ fn a_figure_is_never_split_from_its_unit_at_80_columns() {
 fn costs_alone_have_json_and_a_page_too() {
     let directory = tempfile::tempdir().unwrap();
     let page = directory.path().join("page.html");
-    let document = directory.path().join("costs.json");
-    let files = ["--json", document.to_str().unwrap(), "--html", page.to_str().unwrap()];
-    let mut command = rcu(["costs", "--quick"].iter().chain(&files));
-    let (stdout, _) = expect_code(&command.env("COLUMNS", "80").output().unwrap(), 0);
+    let mut command = rcu(["costs", "--quick", "--html"]);
+    let (output, report) = documented(command.arg(&page).env("COLUMNS", "80"));
+    let (stdout, _) = expect_code(&output, 0);
     has_whole_figures(&stdout, "instruction ");
-    let report = json(&document);
-    hold(&report);
     assert_eq!(report["schema"], "quiescence/costs");
     let page = std::fs::read_to_string(page).unwrap();
     // On a machine that does something else no figure may be left to draw.
