@@ -44,8 +44,7 @@ use std::process::ExitCode;
 use ::bench::sampling;
 use clap::{Parser, Subcommand};
 
-use exit::{Exit, Failure, Result};
-use interrupt::Interrupt;
+use exit::{Exit, Result};
 use output::{Output, OutputArgs};
 
 /// Says which synchronisation fits your workload, on this machine.
@@ -114,8 +113,8 @@ fn long_help() -> String {
 
 fn main() -> ExitCode {
     let done = match torture::asked() {
-        Some(args) => torture::run(&args),
-        None => arguments::parse().and_then(|cli| run(&cli)),
+        Some(args) => torture::run(&args).map(|()| Exit::Ok),
+        None => arguments::parsed(std::env::args_os()).and_then(|cli| run(&cli)),
     };
     match done {
         Ok(exit) => exit.into(),
@@ -127,9 +126,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<Exit> {
-    let interrupt =
-        Interrupt::install().map_err(|error| Failure::io("cannot handle Ctrl-C", error))?;
-    let mut output = Output::new(&cli.output, interrupt)?;
+    let mut output = Output::new(&cli.output)?;
     let exit = match &cli.sample {
         None => dispatch(cli, &mut output)?,
         Some(path) => {
@@ -149,20 +146,21 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit> {
             if std::env::args_os().len() == 1 {
                 output.note("this takes half a minute, `rcu --quick` 15 s; `rcu --help` says more");
             }
-            advise::run(&cli.advise, output)
+            return advise::run(&cli.advise, output);
         }
-        Some(Command::Advise(args)) => advise::run(args, output),
-        Some(Command::Costs(args)) => costs::run(args, output),
-        Some(Command::Bench(args)) => bench::run(args, output),
-        Some(Command::Compare(args)) => compare::run(args, output),
-        Some(Command::Diff(args)) => diff::run(args, output),
-        Some(Command::Simulate(args)) => simulate::run(args, output),
-        Some(Command::Top(args)) => top::run(args, output),
-        Some(Command::Demo(args)) => demo::run(args, output),
-        Some(Command::Torture(args)) => torture::run(args),
-        Some(Command::Paths(args)) => compare::instructions::paths(args, output),
-        Some(Command::Completions(args)) => arguments::completions::<Cli>(args, output),
+        Some(Command::Advise(args)) => return advise::run(args, output),
+        Some(Command::Costs(args)) => return Ok(costs::run(args, output)),
+        Some(Command::Bench(args)) => return bench::run(args, output),
+        Some(Command::Compare(args)) => return compare::run(args, output),
+        Some(Command::Simulate(args)) => return simulate::run(args, output),
+        Some(Command::Demo(args)) => return demo::run(args, output),
+        Some(Command::Diff(args)) => diff::run(args, output)?,
+        Some(Command::Top(args)) => top::run(args, output)?,
+        Some(Command::Torture(args)) => torture::run(args)?,
+        Some(Command::Paths(args)) => compare::instructions::paths(args, output)?,
+        Some(Command::Completions(args)) => arguments::completions(args, output),
         Some(Command::Schema(args)) => schema::run(args, output),
-        Some(Command::Man(args)) => arguments::manual::<Cli>(args, output),
+        Some(Command::Man(args)) => arguments::manual(args, output)?,
     }
+    Ok(Exit::Ok)
 }

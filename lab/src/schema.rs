@@ -4,7 +4,6 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
-use crate::exit::{Exit, Result};
 use crate::output::{self, Output};
 
 /// The name of each schema, the command that writes such documents, and its text.
@@ -44,16 +43,15 @@ fn parser() -> PossibleValuesParser {
 }
 
 /// Prints a schema, or which there are.
-pub(crate) fn run(args: &SchemaArgs, output: &mut Output) -> Result<Exit> {
+pub(crate) fn run(args: &SchemaArgs, output: &mut Output) {
     let asked_for = |(name, ..): &&(&str, _, _)| args.name.as_deref() == Some(name);
     if let Some((_, _, text)) = ALL.iter().find(asked_for) {
-        output.line(text.trim_end())?;
+        output.line(text.trim_end());
     } else {
         let rows = ALL.map(|(name, command, _)| [name, command]);
-        output.table(output::table(&["schema", "written as JSON by"], [], rows))?;
-        output.line("rcu schema NAME prints one of them.")?;
+        output.table(output::table(&["schema", "written as JSON by"], [], rows));
+        output.line("rcu schema NAME prints one of them.");
     }
-    Ok(Exit::Ok)
 }
 
 #[cfg(test)]

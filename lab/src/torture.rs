@@ -30,13 +30,11 @@ pub(crate) fn asked() -> Option<TortureArgs> {
 
 /// Becomes `rcu-torture`. Returns only where that is impossible; or with the help, which is there
 /// without that program.
-pub(crate) fn run(args: &TortureArgs) -> Result<Exit> {
+pub(crate) fn run(args: &TortureArgs) -> Result {
     if matches!(&args.arguments[..], [only] if only == "--help" || only == "-h") {
         let written = io::stdout().write_all(HELP.as_bytes());
         let written = written.and_then(|()| io::stdout().flush());
-        return written
-            .map(|()| Exit::Ok)
-            .map_err(|error| Failure::io("cannot write to standard output", error));
+        return written.map_err(|error| Failure::io("cannot write to standard output", error));
     }
     let mut program =
         env::current_exe().map_err(|error| Failure::io("cannot find this program", error))?;

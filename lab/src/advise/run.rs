@@ -10,7 +10,6 @@ use super::race::{Rounds, Track};
 use super::report::Report;
 use super::sweep::{self, Over, Point, Sweep};
 use super::{AdviseArgs, Part};
-use crate::exit::Result;
 use crate::machine::Machine;
 use crate::output::Output;
 use crate::workload::{Kind, Workload};
@@ -42,7 +41,7 @@ pub(super) struct Run<'a> {
 
 impl Run<'_> {
     /// Measures everything; after Ctrl-C, what it could.
-    pub(super) fn measure(&self, output: &mut Output) -> Result<Report> {
+    pub(super) fn measure(&self, output: &mut Output) -> Report {
         let mut report = Report {
             seed: self.args.seed,
             interrupted: false,
@@ -61,14 +60,14 @@ impl Run<'_> {
         output.progress.begin(self.duration());
         if !self.args.skip.contains(&Part::Costs) {
             let costs = costs::measure(self.machine, (self.args.quick, false), output);
-            costs::print(&costs, output)?;
+            costs::print(&costs, output);
             report.costs = Some(costs);
         }
-        report.print_input(output)?;
+        report.print_input(output);
         self.race(&mut report, output);
         output.progress.end();
         report.interrupted = output.was_interrupted();
-        Ok(report)
+        report
     }
 
     /// The rankings, the leaves of the decision tree and the sweeps.

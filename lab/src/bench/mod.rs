@@ -308,7 +308,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
         readme::check(path, &Machine::detect())?;
     }
     if let What::Pictures(PicturesArgs { into: Some(folder), .. }) = &args.what {
-        output::prepare(folder).map_err(|error| Failure::file("write", folder, error))?;
+        output::prepare(folder)?;
     }
     let load = ::bench::slices::load_field(0).unwrap_or_else(|| "unknown".to_owned());
     // README and pictures have figures and no targets: none is missed there.
@@ -333,7 +333,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     output.progress.end();
     let run = rounds::verdict(&cases).filter(|_| !matches!(args.what, What::Readme(_)));
     if let Some(run) = run {
-        output.paragraph(run.to_string())?;
+        output.paragraph(run.to_string());
     }
     if let What::Readme(readme) = &args.what {
         print_readme(readme, &cases, output)?;
@@ -343,21 +343,19 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
         let chosen = suites::pictures::chosen(&of.cases);
         let drawn = pictures::draw(&chosen, &cases, &output.provenance, &conditions);
         for each in drawn.iter().filter(|each| !each.figures.is_empty()) {
-            output.heading(each.of.title)?;
-            output.say(Block::Code(each.figures.trim_end().to_owned()))?;
+            output.heading(each.of.title);
+            output.say(Block::Code(each.figures.trim_end().to_owned()));
             output.picture(|| each.picture.clone());
         }
         if let Some(folder) = into {
             pictures::put_into(folder, &drawn, output)?;
         }
     } else {
-        for case in &cases {
-            report::print(case, base, output)?;
-        }
-        report::print_verdicts(&verdicts, output)?;
+        cases.iter().for_each(|case| report::print(case, base, output));
+        report::print_verdicts(&verdicts, output);
     }
     let document = report::document(name, base, &options, &cases, &verdicts);
-    output.findings(report::SCHEMA, &document)?;
+    output.findings(report::SCHEMA, document);
     Ok(output.exit(exit(if is_gate { &verdicts } else { &[] })))
 }
 
@@ -365,7 +363,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
 fn print_readme(args: &ReadmeArgs, cases: &[Case], output: &mut Output) -> Result<()> {
     let machine = Machine::detect();
     let block = readme::block(cases, &machine);
-    output.line(&block)?;
+    output.line(&block);
     match &args.into {
         Some(path) if output.interrupt.requested() => {
             output.note(format_args!("{} stays as it was", path.display()));
@@ -395,26 +393,19 @@ fn exit(verdicts: &[Verdict]) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
 
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: BenchArgs,
-    }
-
     fn options_of(line: &str) -> suites::Options {
-        (&Line::parse_from(line.split(' ')).args.options).into()
+        let args: BenchArgs = crate::arguments::options(line.split(' ')).unwrap();
+        (&args.options).into()
     }
 
     #[test]
     fn the_options_of_a_suite_are_those_of_the_line() {
-        let options = options_of("bench gp --quick --only a,b --base b --seed 7");
+        let options = options_of("gp --quick --only a,b --base b --seed 7");
         assert_eq!((options.quick, options.seed, options.rounds), (true, 7, None));
         assert_eq!((options.only, options.base), (vec!["a".into(), "b".into()], Some("b".into())));
-        assert_eq!(options_of("bench read --rounds 3").rounds, Some(3));
+        assert_eq!(options_of("read --rounds 3").rounds, Some(3));
     }
 
     #[test]

@@ -253,8 +253,7 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         let path = folder.join("read.svg");
         fs::write(&path, "old").unwrap();
-        let interrupt = crate::interrupt::Interrupt::install().unwrap();
-        let mut output = Output::new(&Default::default(), interrupt).unwrap();
+        let mut output = Output::new(&Default::default()).unwrap();
         for (without, cut) in [(1, false), (0, true)] {
             put_into(&folder, &[drawn(without, cut)], &mut output).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), "old", "{without}, {cut}");
