@@ -105,7 +105,7 @@ pub(super) fn workload(options: &str, threads: u32, reads: f64, quick: bool) -> 
 impl Run<'_> {
     /// Gives each leaf of the workload's tree its figure: that of the ranking or, if it has none
     /// there, of a race of its own. After Ctrl-C, those that are whole.
-    pub(super) fn leaves(&self, keys: &Keys, report: &mut Report, track: &mut Track<'_>) {
+    pub(super) fn leaves(&self, keys: &Keys, report: &mut Report<'_>, track: &mut Track<'_>) {
         let Some(tree) = bench::advise::tree(&self.workload.kind.name()) else { return };
         // With fewer CPUs than threads nothing but CPU time could be compared.
         let threads = self.workload.threads.min(track.cpus.max(1));
@@ -141,7 +141,7 @@ impl Run<'_> {
         &self,
         (workload, keys): (&Workload, &Keys),
         pair: [&str; 2],
-        report: &mut Report,
+        report: &mut Report<'_>,
         track: &mut Track<'_>,
     ) -> Known {
         let rounds = self.sweep_rounds();

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit> {
     Ok(verdict_of(&report))
 }
 
-fn verdict_of(report: &Report) -> Exit {
+fn verdict_of(report: &Report<'_>) -> Exit {
     if report.checksum_errors() > 0 {
         Exit::Violation
     } else if report.interrupted {

@@ -14,17 +14,16 @@ use crate::distinct::no_figure;
 use crate::html::{self, Markup};
 use crate::json;
 use crate::keys::Census;
-use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Line, Scale};
 use crate::record::Block;
-use crate::workload::Workload;
 
 use super::TEXTS;
 use super::curves::Curves;
 use super::decide::{self, ZONE};
 use super::leaves::LeafFigure;
 use super::rank::{By, Place, Ranking, spread_percent};
+use super::run::Run;
 use super::simplicity::TABLE;
 use super::sweep::{Point, Sweep};
 use super::verdict::Advice;
@@ -33,14 +32,11 @@ use super::{remarks, tree, verdict};
 pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/advise", 2);
 
 /// All that was found.
-#[derive(Debug)]
-pub(super) struct Report {
-    pub(super) seed: u64,
+pub(super) struct Report<'a> {
+    /// What was to be found.
+    pub(super) asked: &'a Run<'a>,
     pub(super) interrupted: bool,
-    pub(super) machine: Machine,
     pub(super) costs: Option<Costs>,
-    pub(super) keys: Census,
-    pub(super) workload: Workload,
     /// The ranking of each table, of the workload as given last; none when nothing was measured.
     pub(super) tables: Vec<Ranking>,
     /// How good the run was that they are from.
@@ -57,7 +53,7 @@ pub(super) struct Report {
     pub(super) checksum_errors_in_sweeps: u64,
 }
 
-impl Report {
+impl Report<'_> {
     /// The ranking of the workload as given.
     pub(super) fn places(&self) -> &[Place] {
         self.tables.last().map_or(&[], |table| &table.places)
@@ -77,7 +73,7 @@ impl Report {
     /// What to take; nothing where nothing can be recommended for its speed.
     pub(super) fn advice(&self) -> Vec<Advice<'_>> {
         match self.too_noisy() {
-            None if self.checksum_errors() == 0 && !self.workload.asks_more_than_speed() => {
+            None if self.checksum_errors() == 0 && !self.asked.workload.asks_more_than_speed() => {
                 verdict::advice(&self.tables)
             }
             _ => Vec::new(),
@@ -107,11 +103,15 @@ impl Report {
             return paragraphs;
         }
         let advice = self.advice();
-        paragraphs.extend(verdict::paragraphs(&advice, &self.sweeps, self.workload.value_bytes));
-        if let Some(path) = tree::path(&self.workload) {
+        paragraphs.extend(verdict::paragraphs(
+            &advice,
+            &self.sweeps,
+            self.asked.workload.value_bytes,
+        ));
+        if let Some(path) = tree::path(&self.asked.workload) {
             paragraphs.extend(path.paragraphs(self.places(), &self.leaves));
         }
-        paragraphs.extend(remarks::large_values(&self.workload));
+        paragraphs.extend(remarks::large_values(&self.asked.workload));
         if self.cut_short {
             paragraphs.push(
                 "Time ran out before every setting was tried; --minutes N tries all.".to_owned(),
@@ -145,7 +145,7 @@ impl Report {
         if !out.is_empty() {
             known.push(format!(
                 "At {} % reads these are slower than the best by more than {:.0} %: {}.",
-                units::percent(self.workload.reads_percent),
+                units::percent(self.asked.workload.reads_percent),
                 100.0 * (ZONE - 1.0),
                 verdict::listed(&out)
             ));
@@ -155,14 +155,14 @@ impl Report {
 
     /// Prints what the ranking is about; before anything is measured.
     pub(super) fn print_input(&self, output: &mut Output) {
-        output.heading(format!("Workload: {}", self.workload.name));
+        output.heading(format!("Workload: {}", self.asked.workload.name));
         output.entries([
-            ("what", self.workload.to_string()),
-            ("keys", describe_keys(&self.keys)),
-            ("seed", self.seed.to_string()),
+            ("what", self.asked.workload.to_string()),
+            ("keys", describe_keys(&self.asked.keys.census)),
+            ("seed", self.asked.args.seed.to_string()),
         ]);
-        for note in self.keys.notes() {
-            output.note(format!("{}: {note}", self.keys.source));
+        for note in self.asked.keys.census.notes() {
+            output.note(format!("{}: {note}", self.asked.keys.census.source));
         }
     }
 
@@ -189,7 +189,7 @@ impl Report {
         if !self.places().is_empty() {
             output.paragraph(&TEXTS["columns"]);
             output.paragraph(&TEXTS["terms"]);
-            let remarks = remarks::disclosures(&self.workload, self.places());
+            let remarks = remarks::disclosures(&self.asked.workload, self.places());
             remarks.iter().for_each(|remark| output.paragraph(remark));
             output.heading("Why");
             let designs = self.places().iter().map(|place| place.design);
@@ -251,15 +251,15 @@ impl Report {
         let equal: Vec<&str> = equal.iter().map(|place| place.design.name).collect();
         json!({
             "rcu": env!("CARGO_PKG_VERSION"),
-            "seed": self.seed,
+            "seed": self.asked.args.seed,
             "cut_short": self.cut_short,
             "run": json::run(&self.run),
             "too_noisy": self.too_noisy(),
             "checksum_errors": self.checksum_errors(),
-            "machine": self.machine,
+            "machine": self.asked.machine,
             "costs": self.costs.as_ref().map(table_out),
-            "keys": self.keys,
-            "workload": self.workload,
+            "keys": self.asked.keys.census,
+            "workload": self.asked.workload,
             "ranked_by": table.map_or(By::Wall, |table| table.by),
             "designs": self.places(),
             "unranked": table.map_or(&[][..], |table| &table.unranked),
@@ -273,9 +273,9 @@ impl Report {
             "recommended": choice.map(|design| design.name),
             "program": choice.map(|design| design.program),
             "recommendation": self.recommendation(),
-            "decision": tree::path(&self.workload),
+            "decision": tree::path(&self.asked.workload),
             "leaves": self.leaves,
-            "disclosures": remarks::disclosures(&self.workload, self.places()),
+            "disclosures": remarks::disclosures(&self.asked.workload, self.places()),
         })
     }
 

@@ -41,14 +41,11 @@ pub(super) struct Run<'a> {
 
 impl Run<'_> {
     /// Measures everything; after Ctrl-C, what it could.
-    pub(super) fn measure(&self, output: &mut Output) -> Report {
+    pub(super) fn measure(&self, output: &mut Output) -> Report<'_> {
         let mut report = Report {
-            seed: self.args.seed,
+            asked: self,
             interrupted: false,
-            machine: self.machine.clone(),
             costs: None,
-            keys: self.keys.census.clone(),
-            workload: self.workload.clone(),
             tables: Vec::new(),
             run: RunVerdict::default(),
             leaves: Vec::new(),
@@ -71,7 +68,7 @@ impl Run<'_> {
     }
 
     /// The rankings, the leaves of the decision tree and the sweeps.
-    fn race(&self, report: &mut Report, output: &mut Output) {
+    fn race(&self, report: &mut Report<'_>, output: &mut Output) {
         let cpus = self.machine.cpus.len() as u32;
         let deadline = self.deadline(QUICK_RANKING);
         let (seed, lost) = (self.args.seed, Duration::ZERO);
@@ -140,7 +137,7 @@ impl Run<'_> {
         (over, values): (Over, impl IntoIterator<Item = f64>),
         (workload, keys): (&Workload, &Keys),
         contenders: &mut [Contender],
-        report: &mut Report,
+        report: &mut Report<'_>,
         track: &mut Track<'_>,
     ) -> Vec<Point> {
         let rounds = self.sweep_rounds();
