@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::num::ParseIntError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::Styles;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -26,22 +26,6 @@ const RARE: &str = "bench_rounds bench_seed big blocks csv entries exact folder 
                     zero zipf";
 /// Those of the command itself that `rcu -h` has.
 const ALWAYS: &str = "quick json html";
-
-/// The arguments of `rcu completions`.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct CompletionsArgs {
-    /// The shell whose completion script is printed
-    #[arg(value_name = "SHELL", value_enum)]
-    shell: Shell,
-}
-
-/// The arguments of `rcu man`.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct ManArgs {
-    /// Also write a page for each subcommand, as files in DIR
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-}
 
 /// Reads a command line, in which a workload file stands for the options that it has. If it is
 /// wrong, or asks for help, that is written here.
@@ -131,17 +115,17 @@ pub(crate) fn in_plain_words(error: clap::Error, command: &mut Command) -> clap:
     }
 }
 
-/// Writes what makes a shell complete the command's arguments.
-pub(crate) fn completions(args: &CompletionsArgs, output: &mut Output) {
+/// Writes what makes this shell complete the command's arguments.
+pub(crate) fn completions(shell: Shell, output: &mut Output) {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut grammar(), "rcu", &mut script);
+    clap_complete::generate(shell, &mut grammar(), "rcu", &mut script);
     output.line(String::from_utf8_lossy(&script).trim_end());
 }
 
-/// Writes the manual page, or all pages into a directory.
-pub(crate) fn manual(args: &ManArgs, output: &mut Output) -> Result {
+/// Writes the manual page, or all pages into this directory.
+pub(crate) fn manual(directory: Option<&Path>, output: &mut Output) -> Result {
     let command = grammar().styles(Styles::plain());
-    let Some(directory) = &args.dir else {
+    let Some(directory) = directory else {
         let mut page = Vec::new();
         clap_mangen::Man::new(command)
             .render(&mut page)

@@ -15,16 +15,7 @@ use serde::Deserialize;
 
 use crate::data;
 use crate::exit::{Exit, Failure, Result};
-use crate::number::within;
 use crate::output::Output;
-
-/// The arguments of `rcu demo`.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct DemoArgs {
-    /// Take about N seconds, and more on a busy machine
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(3..=60))]
-    seconds: u32,
-}
 
 /// The domain's name.
 const NAME: &str = "demo";
@@ -60,13 +51,13 @@ struct Stage {
     pause: Duration,
 }
 
-/// Runs `rcu demo`.
-pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<Exit> {
+/// Runs `rcu demo`, which takes about so many seconds.
+pub(crate) fn run(seconds: u32, output: &mut Output) -> Result<Exit> {
     if output.has_json() {
         return Err(Failure::usage("the demo is text; it has no JSON"));
     }
     let lines: u32 = PARTS.iter().map(|part| part.lines).sum();
-    let line = Duration::from_secs(args.seconds.into()) / lines;
+    let line = Duration::from_secs(seconds.into()) / lines;
     let domain = Domain::builder().name(NAME).build();
     let mut tuning = domain.tuning();
     // Bytes decide, whatever the environment says: no version is smaller than one.

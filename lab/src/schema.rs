@@ -29,22 +29,14 @@ const ALL: [(&str, &str, &str); 13] = schemas![
     "torture" of "rcu torture",
 ];
 
-/// The arguments of `rcu schema`.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct SchemaArgs {
-    /// The document, as its member `schema` names it after `quiescence/`; without it, all documents
-    /// are listed
-    #[arg(value_name = "NAME", value_parser = parser())]
-    name: Option<String>,
-}
-
-fn parser() -> PossibleValuesParser {
+/// The names of the schemas, for the option.
+pub(crate) fn names() -> PossibleValuesParser {
     ALL.map(|(name, command, _)| PossibleValue::new(name).help(command)).into()
 }
 
-/// Prints a schema, or which there are.
-pub(crate) fn run(args: &SchemaArgs, output: &mut Output) {
-    let asked_for = |(name, ..): &&(&str, _, _)| args.name.as_deref() == Some(name);
+/// Prints the schema of this name, or which there are.
+pub(crate) fn run(name: Option<&str>, output: &mut Output) {
+    let asked_for = |(own, ..): &&(&str, _, _)| name == Some(own);
     if let Some((_, _, text)) = ALL.iter().find(asked_for) {
         output.line(text.trim_end());
     } else {
