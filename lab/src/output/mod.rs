@@ -2,8 +2,9 @@
 //!
 //! Every command writes through one [`Output`], so that the same things hold for all of them:
 //! colours only on a terminal and never against `NO_COLOR`; nothing but JSON on standard output
-//! with `--json -`; a progress bar only when standard error is a terminal; and a closed pipe ends
-//! the command quietly, unless a file that the user asked for is still to be written.
+//! with `--json -`; a progress bar only when standard error is a terminal; and what cannot be
+//! written to standard output ends the command, quietly if that is a closed pipe, unless a file
+//! that the user asked for is still to be written. No line fails by itself: it is told at the end.
 
 mod document;
 mod file;

@@ -36,6 +36,17 @@ fn a_full_disk_is_no_usage_error() {
     fails(&tiny(&["--json", "/dev/full"]).output().unwrap(), 5, "cannot write /dev/full");
 }
 
+/// The first line that could not be written ended the command.
+#[test]
+fn a_disk_that_is_full_under_standard_output_does_not_cost_a_file_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("simulated.md");
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = rcu([OsStr::new("simulate"), OsStr::new("--markdown"), path.as_os_str()]);
+    fails(&command.stdout(full).output().unwrap(), 5, "cannot write to standard output");
+    assert!(std::fs::read_to_string(path).unwrap().contains("## Grace periods"));
+}
+
 #[test]
 fn the_advice_and_the_documentation_count_the_same_stores() {
     let documentation = include_str!("../../../quiescence/src/domain/guard.rs");
