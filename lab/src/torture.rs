@@ -20,8 +20,8 @@ pub(crate) fn asked() -> Option<Vec<OsString>> {
     (words.next()? == "torture").then(|| words.collect())
 }
 
-/// Becomes `rcu-torture`, with these arguments. Returns only where that is impossible; or with the help, which is there
-/// without that program.
+/// Becomes `rcu-torture`, with these arguments. Returns only where that is impossible; or with the
+/// help, which is there without that program.
 pub(crate) fn run(arguments: &[OsString]) -> Result {
     if matches!(arguments, [only] if only == "--help" || only == "-h") {
         let written = io::stdout().write_all(HELP.as_bytes());

@@ -230,8 +230,8 @@ impl Report<'_> {
         }
     }
 
-    /// The report as JSON. Its schema is `lab/schema/advise.schema.json`: if you change a field here,
-    /// describe it there, and raise the version if a reader of the old one would go wrong.
+    /// The report as JSON. Its schema is `lab/schema/advise.schema.json`: if you change a field
+    /// here, describe it there, and raise the version if a reader of the old one would go wrong.
     pub(super) fn document(&self) -> Value {
         let advice = self.advice();
         let (first, last) = (advice.first(), advice.last());

@@ -73,9 +73,10 @@ enum What {
         /// [default: /usr/share, or the first of /usr and . that exists]
         #[arg(long, value_name = "DIR")]
         tree: Option<PathBuf>,
-        /// Entries of the tree to use, level by level; if they exceed the CPU's caches, the times of
-        /// iterations depend on where memory is placed
-        #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = within(2..=1_000_000))]
+        /// Entries of the tree to use, level by level; if they exceed the CPU's caches, the times
+        /// of iterations depend on where memory is placed
+        #[arg(long, value_name = "N", default_value_t = 4_000)]
+        #[arg(value_parser = within(2..=1_000_000))]
         entries: u32,
         /// Threads that look up paths [default: one per CPU]
         #[arg(long, value_name = "N", value_parser = within(1..=1024))]
@@ -107,8 +108,8 @@ enum What {
         #[command(flatten)]
         of: Cases,
         /// Entries of the maps [default: 1000,1000000; memory: 1000000; growth: 10000000; bustle:
-        /// 1048576]. More than 4,000,000 take minutes and some gigabytes, since each map is rebuilt for
-        /// each measurement
+        /// 1048576]. More than 4,000,000 take minutes and some gigabytes, since each map is rebuilt
+        /// for each measurement
         #[arg(
             long,
             value_name = "N,M",
@@ -122,7 +123,8 @@ enum What {
         /// Use strings of 20 bytes as keys, instead of words
         #[arg(long)]
         strings: bool,
-        /// Numbers of threads; every case also runs with one thread [default: one per CPU, at least 2]
+        /// Numbers of threads; every case also runs with one thread [default: one per CPU, at least
+        /// 2]
         #[arg(long, value_name = "N,M", value_delimiter = ',', value_parser = within(1..=1024))]
         threads: Vec<u32>,
     },
@@ -131,8 +133,8 @@ enum What {
     Tools {
         #[command(flatten)]
         of: Cases,
-        /// Threads of the cases with several threads; every case also runs with one thread [default:
-        /// one per CPU, at least 2]
+        /// Threads of the cases with several threads; every case also runs with one thread
+        /// [default: one per CPU, at least 2]
         #[arg(long, value_name = "N", value_parser = within(1..=1024))]
         threads: Option<u32>,
     },
@@ -145,16 +147,16 @@ enum What {
     ///
     /// Reads, replacements and look-ups of the crates named there.
     Readme {
-        /// Also write the tables into this file, between the lines that name this CPU: `<!-- rcu bench
-        /// readme: CPU -->`
+        /// Also write the tables into this file, between the lines that name this CPU: `<!-- rcu
+        /// bench readme: CPU -->`
         #[arg(long, value_name = "FILE")]
         into: Option<PathBuf>,
     },
     /// The pictures of README and docs/MEASURED.md, as SVG files
     #[command(mut_arg("cases", |arg| arg.value_parser(picture_files())))]
     Pictures {
-        /// Also write the pictures into the folder DIR, each with its figures as text; a picture that
-        /// lacks a figure stays as it was, even after Ctrl-C
+        /// Also write the pictures into the folder DIR, each with its figures as text; a picture
+        /// that lacks a figure stays as it was, even after Ctrl-C
         #[arg(long, value_name = "DIR")]
         into: Option<PathBuf>,
         #[command(flatten)]
