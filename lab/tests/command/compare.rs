@@ -190,7 +190,8 @@ fn what_cannot_be_measured_is_skipped_and_not_condemned() {
     expect_code(&with(&broken, &good), 2);
     // The runs take once and twice as long by turns of their own.
     let turns = "case $((n % 4)) in 0|1) x=1000 ;; *) x=2000 ;; esac";
-    let noisy = prepared(directory.path(), "noisy", turns, &[("quiescence", spread("$x"))]);
+    let alone = tempfile::tempdir().unwrap();
+    let noisy = prepared(alone.path(), "noisy", turns, &[("quiescence", spread("$x"))]);
     let (code, stdout, _) = compare(&noisy, &noisy, &["--rounds", "20"]);
     assert!(code == 125 && stdout.contains("too noisy"), "{code}: {stdout}");
 }
