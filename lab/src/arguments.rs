@@ -49,12 +49,16 @@ pub(crate) fn parsed(words: impl IntoIterator<Item = impl Into<OsString>>) -> Re
     Cli::from_arg_matches(&matches).map_err(|error| told(error, &mut command))
 }
 
-/// The options that these words are, without a command before them.
+/// The grammar of options alone, without a command before them.
+pub(crate) fn alone<A: Args>() -> Command {
+    A::augment_args(Command::new(env!("CARGO_PKG_NAME")).no_binary_name(true))
+}
+
+/// The options that these words are.
 pub(crate) fn options<A: Args>(
     words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<A, clap::Error> {
-    let command = A::augment_args(Command::new("rcu").no_binary_name(true));
-    A::from_arg_matches(&command.try_get_matches_from(words)?)
+    A::from_arg_matches(&alone::<A>().try_get_matches_from(words)?)
 }
 
 /// Writes what clap has to say.

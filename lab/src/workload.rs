@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use bench::units;
 use clap::builder::ArgPredicate::IsPresent;
-use clap::{Args, Command};
 use serde::Serialize;
 use serde_json::Value;
 use toml::Spanned;
 
-use crate::arguments::in_plain_words;
+use crate::arguments::{alone, in_plain_words};
 use crate::exit::{Failure, Result, text_of};
 use crate::number::{self, ABOVE_0, real_within, within};
 
@@ -299,7 +298,7 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
         let id = name.as_ref().replace('-', "_");
         let refuse = |why: &str| wrong(Some(name.span().start), why);
         // Another name could end the option that it is made into, or be a value of it.
-        if command().get_arguments().all(|known| known.get_id() != id.as_str()) {
+        if alone::<Workload>().get_arguments().all(|known| known.get_id() != id.as_str()) {
             return Err(refuse(&format!("unexpected argument '--{}' found", name.as_ref())));
         }
         let mut option = OsString::from(format!("--{}", id.replace('_', "-")));
@@ -322,15 +321,10 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
     refused(&options).map_or(Ok(options), |why| Err(wrong(None, &why)))
 }
 
-/// The options of a workload alone.
-fn command() -> Command {
-    Workload::augment_args(Command::new("rcu").no_binary_name(true))
-}
-
 /// Why these options are refused, if they are.
 fn refused<'a>(options: impl IntoIterator<Item = &'a OsString>) -> Option<String> {
-    let error = command().try_get_matches_from(options).err()?;
-    let error = in_plain_words(error, &mut command()).to_string();
+    let error = alone::<Workload>().try_get_matches_from(options).err()?;
+    let error = in_plain_words(error, &mut alone::<Workload>()).to_string();
     let why = error.split("\n\n").next().unwrap_or_default();
     Some(why.trim_start_matches("error: ").to_owned())
 }
