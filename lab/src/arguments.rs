@@ -6,17 +6,17 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::num::ParseIntError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::Styles;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Command, CommandFactory, FromArgMatches};
+use clap::{Args, Command, CommandFactory, FromArgMatches};
 use clap_complete::Shell;
 
 use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
-use crate::{number, workload};
+use crate::{Cli, number, workload};
 
 /// Options that `-h` leaves to `--help`, so that it fits a screen.
 const RARE: &str = "bench_rounds bench_seed big blocks csv entries exact folder host_name hz limit \
@@ -27,32 +27,10 @@ const RARE: &str = "bench_rounds bench_seed big blocks csv entries exact folder 
 /// Those of the command itself that `rcu -h` has.
 const ALWAYS: &str = "quick json html";
 
-/// The arguments of `rcu completions`.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct CompletionsArgs {
-    /// The shell whose completion script is printed
-    #[arg(value_name = "SHELL", value_enum)]
-    shell: Shell,
-}
-
-/// The arguments of `rcu man`.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct ManArgs {
-    /// Also write a page for each subcommand, as files in DIR
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-}
-
-/// Reads the command line. If it is wrong, or asks for help, that is written here.
-pub(crate) fn parse<C: CommandFactory + FromArgMatches>() -> Result<C> {
-    parsed(std::env::args_os())
-}
-
-/// The same of these words. A workload file stands for the options that it has.
-pub(crate) fn parsed<C: CommandFactory + FromArgMatches>(
-    words: impl IntoIterator<Item = impl Into<OsString>>,
-) -> Result<C> {
-    let mut command = grammar::<C>();
+/// Reads a command line, in which a workload file stands for the options that it has. If it is
+/// wrong, or asks for help, that is written here.
+pub(crate) fn parsed(words: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Cli> {
+    let mut command = grammar();
     let mut words: Vec<OsString> = words.into_iter().map(Into::into).collect();
     let mut matches =
         command.try_get_matches_from_mut(&words).map_err(|e| told(e, &mut command))?;
@@ -68,7 +46,19 @@ pub(crate) fn parsed<C: CommandFactory + FromArgMatches>(
         words.extend(options);
         matches = command.try_get_matches_from_mut(words).map_err(|e| told(e, &mut command))?;
     }
-    C::from_arg_matches(&matches).map_err(|error| told(error, &mut command))
+    Cli::from_arg_matches(&matches).map_err(|error| told(error, &mut command))
+}
+
+/// The grammar of options alone, without a command before them.
+pub(crate) fn alone<A: Args>() -> Command {
+    A::augment_args(Command::new(env!("CARGO_PKG_NAME")).no_binary_name(true))
+}
+
+/// The options that these words are.
+pub(crate) fn options<A: Args>(
+    words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> Result<A, clap::Error> {
+    A::from_arg_matches(&alone::<A>().try_get_matches_from(words)?)
 }
 
 /// Writes what clap has to say.
@@ -84,8 +74,8 @@ fn told(error: clap::Error, command: &mut Command) -> Failure {
 
 /// The grammar, in which a negative number is a value, which its option can refuse with its
 /// limits, rather than an unknown option; and the help of each command begins with an example.
-fn grammar<C: CommandFactory>() -> Command {
-    prepared(C::command(), "rcu")
+fn grammar() -> Command {
+    prepared(Cli::command(), "rcu")
 }
 
 fn prepared(command: Command, words: &str) -> Command {
@@ -129,33 +119,29 @@ pub(crate) fn in_plain_words(error: clap::Error, command: &mut Command) -> clap:
     }
 }
 
-/// Writes what makes a shell complete the command's arguments.
-pub(crate) fn completions<C: CommandFactory>(
-    args: &CompletionsArgs,
-    output: &mut Output,
-) -> Result<Exit> {
+/// Writes what makes this shell complete the command's arguments.
+pub(crate) fn completions(shell: Shell, output: &mut Output) {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut grammar::<C>(), "rcu", &mut script);
-    output.line(String::from_utf8_lossy(&script).trim_end())?;
-    Ok(Exit::Ok)
+    clap_complete::generate(shell, &mut grammar(), "rcu", &mut script);
+    output.line(String::from_utf8_lossy(&script).trim_end());
 }
 
-/// Writes the manual page, or all pages into a directory.
-pub(crate) fn manual<C: CommandFactory>(args: &ManArgs, output: &mut Output) -> Result<Exit> {
-    let command = grammar::<C>().styles(Styles::plain());
-    let Some(directory) = &args.dir else {
+/// Writes the manual page, or all pages into this directory.
+pub(crate) fn manual(directory: Option<&Path>, output: &mut Output) -> Result {
+    let command = grammar().styles(Styles::plain());
+    let Some(directory) = directory else {
         let mut page = Vec::new();
         clap_mangen::Man::new(command)
             .render(&mut page)
             .map_err(|error| Failure::io("cannot write the page", error))?;
-        output.line(String::from_utf8_lossy(&page).trim_end())?;
-        return Ok(Exit::Ok);
+        output.line(String::from_utf8_lossy(&page).trim_end());
+        return Ok(());
     };
     fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(command, directory))
         .map_err(|error| Failure::file("write pages to", directory, error))?;
-    output.line(format_args!("The pages are in {}.", directory.display()))?;
-    Ok(Exit::Ok)
+    output.line(format_args!("The pages are in {}.", directory.display()));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -168,7 +154,7 @@ mod tests {
             let own = command.get_arguments().map(|argument| argument.get_id().to_string());
             own.chain(command.get_subcommands().flat_map(ids)).collect()
         }
-        let known = ids(&crate::Cli::command());
+        let known = ids(&Cli::command());
         for id in RARE.split_whitespace().chain(ALWAYS.split_whitespace()) {
             assert!(known.iter().any(|known| known == id), "no option has the id {id}");
         }

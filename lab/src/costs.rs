@@ -8,11 +8,10 @@
 
 use ::bench::costs::{self, Cost, Costs};
 use ::bench::units;
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::distinct::no_figure;
-use crate::exit::{Exit, Result};
+use crate::exit::Exit;
 use crate::json;
 use crate::machine::{Machine, geometry};
 use crate::number::{ABOVE_0, real_within};
@@ -43,11 +42,11 @@ fn section_ns(text: &str) -> Result<f64, String> {
 }
 
 /// The table in JSON.
-pub(crate) fn table_out(costs: &Costs) -> impl Serialize {
+pub(crate) fn table_out(costs: &Costs) -> Value {
     let row = |row: &Cost| {
         json!({
             "id": row.id,
-            "name": row.name.clone(),
+            "name": row.name,
             "threads": row.threads,
             "ns": row.ns,
             "missing": row.missing.as_ref().map(ToString::to_string),
@@ -64,17 +63,16 @@ pub(crate) fn table_out(costs: &Costs) -> impl Serialize {
 }
 
 /// Runs `rcu costs`.
-pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit> {
+pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Exit {
     let machine = Machine::detect();
-    machine.print(output)?;
+    machine.print(output);
     output.progress.begin(costs::duration(args.quick));
     let mut costs = measure(&machine, (args.quick, args.pin), output);
     costs.section_ns = args.section;
     output.progress.end();
-    print(&costs, output)?;
-    let document = json!({ "machine": &machine, "costs": table_out(&costs) });
-    output.findings(SCHEMA, &document)?;
-    Ok(output.exit(Exit::Ok))
+    print(&costs, output);
+    output.findings(SCHEMA, json!({ "machine": machine, "costs": table_out(&costs) }));
+    output.exit(Exit::Ok)
 }
 
 /// Measures every figure. After Ctrl-C the rest is missing, and says so.
@@ -88,9 +86,9 @@ pub(crate) fn measure(machine: &Machine, (quick, pin): (bool, bool), output: &mu
 }
 
 /// Prints the table.
-pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<()> {
-    output.heading("What synchronisation costs here")?;
-    output.paragraph(costs.run.to_string())?;
+pub(crate) fn print(costs: &Costs, output: &mut Output) {
+    output.heading("What synchronisation costs here");
+    output.paragraph(costs.run.to_string());
     let year = costs.published.year.to_string();
     let cycle = costs.rows.iter().find(|row| row.id == "clock_cycle");
     let cycle = cycle.and_then(|row| row.ns).map(|ns| ns.median);
@@ -99,7 +97,7 @@ pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<()> {
     if costs.rows.iter().all(|row| row.ns.is_none()) {
         return output.paragraph(&remarks(costs)[0]);
     }
-    output.table(output::table(&header, 1.., rows))?;
+    output.table(output::table(&header, 1.., rows));
     // The figures that were measured.
     let interval = |row: &Cost| {
         let ns = row.ns?;
@@ -115,10 +113,7 @@ pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<()> {
     let axis = Axis::new("time of one operation", Scale::Logarithmic, units::nanoseconds);
     let rows = costs.rows.iter().filter_map(interval).collect();
     output.picture(|| plot::intervals(&title, axis, rows));
-    for remark in remarks(costs) {
-        output.paragraph(remark)?;
-    }
-    Ok(())
+    remarks(costs).iter().for_each(|remark| output.paragraph(remark));
 }
 
 /// What there is to say below the table. What has no figure, and why, is too long for a cell.

@@ -15,16 +15,7 @@ use serde::Deserialize;
 
 use crate::data;
 use crate::exit::{Exit, Failure, Result};
-use crate::number::within;
 use crate::output::Output;
-
-/// The arguments of `rcu demo`.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct DemoArgs {
-    /// Take about N seconds, and more on a busy machine
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(3..=60))]
-    seconds: u32,
-}
 
 /// The domain's name.
 const NAME: &str = "demo";
@@ -60,13 +51,13 @@ struct Stage {
     pause: Duration,
 }
 
-/// Runs `rcu demo`.
-pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<Exit> {
+/// Runs `rcu demo`, which takes about so many seconds.
+pub(crate) fn run(seconds: u32, output: &mut Output) -> Result<Exit> {
     if output.has_json() {
         return Err(Failure::usage("the demo is text; it has no JSON"));
     }
     let lines: u32 = PARTS.iter().map(|part| part.lines).sum();
-    let line = Duration::from_secs(args.seconds.into()) / lines;
+    let line = Duration::from_secs(seconds.into()) / lines;
     let domain = Domain::builder().name(NAME).build();
     let mut tuning = domain.tuning();
     // Bytes decide, whatever the environment says: no version is smaller than one.
@@ -84,25 +75,24 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<Exit> {
             sentence(report).map(|text| tell.send(text));
         }
     });
-    let shown = thread::scope(|scope| {
+    let begun = thread::scope(|scope| {
         let reader = ("reader", Stage::read as fn(&Stage));
         let all = [reader, reader, ("updater", Stage::update), ("stalled-reader", Stage::stall)];
         let begun = all.into_iter().try_for_each(|(name, work)| {
             let thread = thread::Builder::new().name(name.to_owned());
             thread.spawn_scoped(scope, move || work(stage)).map(drop)
         });
-        let begun = begun.map_err(|error| Failure::io("cannot start a thread", error));
-        let mut parts = PARTS.iter().enumerate().filter(|_| begun.is_ok());
-        let shown = parts.try_for_each(|(number, part)| {
+        for (number, part) in PARTS.iter().enumerate().filter(|_| begun.is_ok()) {
             stage.part.store(number, Relaxed);
-            stage.show(part, &told, output)
-        });
+            stage.show(part, &told, output);
+        }
         stage.part.store(PARTS.len(), Relaxed);
-        begun.and(shown)
+        begun
     });
     report::take_stall_hook();
-    shown.and_then(|()| stage.conclude(output))?;
-    Ok(if output.interrupt.requested() { Exit::Interrupted } else { Exit::Ok })
+    begun.map_err(|error| Failure::io("cannot start a thread", error))?;
+    stage.conclude(output);
+    Ok(output.exit(Exit::Ok))
 }
 
 impl Stage {
@@ -151,12 +141,12 @@ impl Stage {
     }
 
     /// Tells what happens in a part, a line at a time.
-    fn show(&self, part: &Part, told: &Receiver<String>, output: &mut Output) -> Result<()> {
+    fn show(&self, part: &Part, told: &Receiver<String>, output: &mut Output) {
         if output.must_stop() {
-            return Ok(());
+            return;
         }
-        output.heading(&part.title)?;
-        output.paragraph(&part.text)?;
+        output.heading(&part.title);
+        output.paragraph(&part.text);
         let is_stalling = self.part() == STALLING;
         let lines_max = if is_stalling { part.lines * LONGER_MAX } else { part.lines };
         let (mut lines, mut is_reported) = (0, false);
@@ -164,7 +154,7 @@ impl Stage {
         while lines < part.lines || (lines < lines_max && !(is_reported && is_at_limit())) {
             let begin = (Instant::now(), self.reads.load(Relaxed), self.updates.load(Relaxed));
             if !output.wait(self.line, || true) {
-                return Ok(());
+                return;
             }
             let seconds = begin.0.elapsed().as_secs_f64();
             let rate = |more: u64| units::count((more as f64 / seconds).round() as u64);
@@ -173,34 +163,33 @@ impl Stage {
             let waiting = units::bytes(self.table.domain().statistics().bytes_waiting);
             output.line(format_args!(
                 "  {reads:>11} reads/s  {updates:>6} updates/s  {waiting:>9} waiting to be freed"
-            ))?;
+            ));
             lines += 1;
             for report in told.try_iter() {
-                output.paragraph(report)?;
+                output.paragraph(report);
                 is_reported = true;
             }
         }
         let missing =
             [(is_reported, "no stall report came"), (is_at_limit(), "the limit was not reached")];
         for (_, what) in missing.iter().filter(|(is_there, _)| is_stalling && !is_there) {
-            output.paragraph(format!("In {lines} lines, {what}: this machine may be too busy."))?;
+            output.paragraph(format!("In {lines} lines, {what}: this machine may be too busy."));
         }
-        Ok(())
     }
 
-    fn conclude(&self, output: &mut Output) -> Result<()> {
+    fn conclude(&self, output: &mut Output) {
         // What the updater left is freed, too, so that the figures add up.
         self.table.domain().barrier();
         let counted = self.table.domain().statistics();
-        output.heading("Statistics of the domain")?;
+        output.heading("Statistics of the domain");
         output.entries([
             ("grace periods", units::count(counted.grace_periods)),
             ("versions replaced", units::count(counted.callbacks_queued)),
             ("of these, freed", units::count(counted.callbacks_run)),
             ("waits at the limit", units::count(counted.limit_waits)),
             ("stall reports", units::count(counted.stalls)),
-        ])?;
-        output.paragraph("`rcu top` shows these for any process with QUIESCENCE_STATS=1.")
+        ]);
+        output.paragraph("`rcu top` shows these for any process with QUIESCENCE_STATS=1.");
     }
 }
 
@@ -219,14 +208,13 @@ fn sentence(report: &StallReport) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrupt::Interrupt;
     use crate::output::OutputArgs;
 
     #[test]
     fn the_part_that_stalls_ends_without_a_report_and_says_so() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let args = OutputArgs { markdown: Some(file.path().to_owned()), ..OutputArgs::default() };
-        let mut output = Output::new(&args, Interrupt::install().unwrap()).unwrap();
+        let mut output = Output::new(&args).unwrap();
         let stage = Stage {
             table: Rcu::new_in(vec![0; WORDS], Domain::new()),
             part: AtomicUsize::new(STALLING),
@@ -235,7 +223,7 @@ mod tests {
             line: Duration::ZERO,
             pause: Duration::ZERO,
         };
-        stage.show(&PARTS[STALLING], &mpsc::channel().1, &mut output).unwrap();
+        stage.show(&PARTS[STALLING], &mpsc::channel().1, &mut output);
         output.finish().unwrap();
         let text = std::fs::read_to_string(file.path()).unwrap();
         assert_eq!(text.matches("waiting to be freed").count(), 28, "{text}");

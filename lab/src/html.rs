@@ -113,7 +113,13 @@ impl Markup {
         attributes: &[Attribute<'_>],
         inside: impl FnOnce(&mut Self),
     ) {
-        self.void(name, attributes);
+        self.text.extend(["<", name]);
+        for (attribute, value) in attributes {
+            self.text.extend([" ", attribute, "=\""]);
+            self.text(value);
+            self.text.push('"');
+        }
+        self.text.push('>');
         inside(self);
         self.text.extend(["</", name, ">"]);
     }
@@ -175,17 +181,6 @@ impl Markup {
         let place: [Attribute<'_>; 2] = [("x", &x), ("y", &y)];
         self.leaf("text", &[class.as_slice(), &place, anchor.as_slice()].concat(), words);
     }
-
-    /// An element that is empty by its nature, and has no end; the beginning of any other.
-    pub(crate) fn void(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
-        self.text.extend(["<", name]);
-        for (attribute, value) in attributes {
-            self.text.extend([" ", attribute, "=\""]);
-            self.text(value);
-            self.text.push('"');
-        }
-        self.text.push('>');
-    }
 }
 
 /// Replaces the characters that mean something in markup or in an attribute's value.
@@ -241,12 +236,11 @@ mod tests {
         let mut markup = Markup::default();
         markup.element("p", &[("class", &"\"<x>\"")], |inside| {
             inside.text("a < b & c");
-            inside.void("br", &[]);
             inside.leaf("b", &[], 5);
         });
         assert_eq!(
             markup.into_string(),
-            "<p class=\"&quot;&lt;x&gt;&quot;\">a &lt; b &amp; c<br><b>5</b></p>"
+            "<p class=\"&quot;&lt;x&gt;&quot;\">a &lt; b &amp; c<b>5</b></p>"
         );
     }
 }

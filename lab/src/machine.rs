@@ -12,7 +12,6 @@ use bench::suites::cache::Geometry;
 use rustix::thread::{MembarrierCommand, membarrier_query};
 use serde::Serialize;
 
-use crate::exit::Result;
 use crate::output::Output;
 
 /// Where the kernel describes the caches of the first CPU.
@@ -75,7 +74,7 @@ impl Machine {
             caches: caches(Path::new(CACHES)),
             memory_available_bytes: fs::read_to_string("/proc/meminfo")
                 .ok()
-                .and_then(|text| kibibytes(&field(&text, "MemAvailable")?)),
+                .and_then(|text| size(&field(&text, "MemAvailable")?)),
             kernel: line("/proc/sys/kernel/osrelease"),
             membarrier: membarrier_commands(),
             fences: format!("{:?}", quiescence::tuning::fences()).to_lowercase(),
@@ -87,9 +86,9 @@ impl Machine {
     }
 
     /// Prints the machine, a line for each thing that matters.
-    pub(crate) fn print(&self, output: &mut Output) -> Result<()> {
-        output.heading("Machine")?;
-        output.entries(self.rows())
+    pub(crate) fn print(&self, output: &mut Output) {
+        output.heading("Machine");
+        output.entries(self.rows());
     }
 
     /// What there is to say, as pairs of a name and its value; the page prints them too.
@@ -143,11 +142,6 @@ fn field(text: &str, name: &str) -> Option<String> {
     })
 }
 
-/// `1234 kB` in bytes.
-fn kibibytes(text: &str) -> Option<u64> {
-    text.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
-}
-
 /// The caches under `root`, without those for instructions, nearest first.
 fn caches(root: &Path) -> Vec<Cache> {
     let Ok(entries) = fs::read_dir(root) else {
@@ -162,7 +156,7 @@ fn caches(root: &Path) -> Vec<Cache> {
             (kind != "Instruction").then_some(())?;
             Some(Cache {
                 level: read("level")?.parse().ok()?,
-                bytes: cache_size(&read("size")?)?,
+                bytes: size(&read("size")?)?,
                 ways: number("ways_of_associativity"),
                 line_bytes: number("coherency_line_size"),
                 shared_by: read("shared_cpu_list").unwrap_or_default(),
@@ -202,12 +196,12 @@ fn has_hypervisor(cpuinfo: &str) -> Option<bool> {
     Some(flags.split(' ').any(|flag| flag == "hypervisor"))
 }
 
-/// `48K` or `2M` in bytes.
-fn cache_size(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+/// `48K`, `2M` or `1234 kB` in bytes.
+fn size(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit: u64 = match &text[digits.len()..] {
         "" => 1,
-        "K" => 1 << 10,
+        "K" | " kB" => 1 << 10,
         "M" => 1 << 20,
         "G" => 1 << 30,
         _ => return None,
@@ -260,12 +254,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cache_sizes_have_units() {
-        assert_eq!(cache_size("48K"), Some(48 << 10));
-        assert_eq!(cache_size("260M"), Some(260 << 20));
-        assert_eq!(cache_size("512"), Some(512));
-        assert_eq!(cache_size("12X"), None);
-        assert_eq!(cache_size(""), None);
+    fn sizes_have_units() {
+        let sizes = ["48K", "260M", "512", "2 kB", "12X", "2 X", ""].map(size);
+        let known = [48 << 10, 260 << 20, 512, 2048].map(Some);
+        assert_eq!(sizes[..], [&known[..], &[None; 3]].concat());
     }
 
     #[test]
@@ -273,8 +265,6 @@ mod tests {
         let text = "model\t\t: 207\nmodel name\t: A CPU\n";
         assert_eq!(field(text, "model name").as_deref(), Some("A CPU"));
         assert_eq!(field(text, "name"), None);
-        assert_eq!(kibibytes("2 kB"), Some(2048));
-        assert_eq!(kibibytes("2"), None);
     }
 
     #[test]

@@ -39,13 +39,16 @@ mod top;
 mod torture;
 mod workload;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::bench::sampling;
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 
-use exit::{Exit, Failure, Result};
-use interrupt::Interrupt;
+use exit::{Exit, Result};
+use number::within;
 use output::{Output, OutputArgs};
 
 /// Says which synchronisation fits your workload, on this machine.
@@ -66,7 +69,7 @@ struct Cli {
     output: OutputArgs,
     /// Sample this process, and write collapsed stacks to FILE: what `rcu diff` does
     #[arg(long, value_name = "FILE", global = true, hide = true)]
-    sample: Option<std::path::PathBuf>,
+    sample: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -90,19 +93,40 @@ enum Command {
     /// Watch the library in a running process that serves its statistics
     Top(top::TopArgs),
     /// Show the library at work in half a minute, explained step by step
-    Demo(demo::DemoArgs),
+    Demo {
+        /// Take about N seconds, and more on a busy machine
+        #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(3..=60))]
+        seconds: u32,
+    },
     /// Try to catch the library freeing memory that is still being read
     #[command(override_help = torture::HELP)]
-    Torture(torture::TortureArgs),
+    Torture {
+        /// What `rcu torture --help` lists
+        #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Do what one of the library's hot paths does: for `rcu compare --instructions`
     #[command(hide = true)]
     Paths(compare::instructions::PathsArgs),
     /// Print a shell completion script for this command
-    Completions(arguments::CompletionsArgs),
+    Completions {
+        /// The shell whose completion script is printed
+        #[arg(value_name = "SHELL", value_enum)]
+        shell: Shell,
+    },
     /// Print the JSON Schema of the documents that --json writes
-    Schema(schema::SchemaArgs),
+    Schema {
+        /// The document, as its member `schema` names it after `quiescence/`; without it, all
+        /// documents are listed
+        #[arg(value_name = "NAME", value_parser = schema::names())]
+        name: Option<String>,
+    },
     /// Print the manual page
-    Man(arguments::ManArgs),
+    Man {
+        /// Also write a page for each subcommand, as files in DIR
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 const EXAMPLES: &str = include_str!("help/rcu.txt").trim_ascii_end();
@@ -114,8 +138,8 @@ fn long_help() -> String {
 
 fn main() -> ExitCode {
     let done = match torture::asked() {
-        Some(args) => torture::run(&args),
-        None => arguments::parse().and_then(|cli| run(&cli)),
+        Some(arguments) => torture::run(&arguments).map(|()| Exit::Ok),
+        None => arguments::parsed(std::env::args_os()).and_then(|cli| run(&cli)),
     };
     match done {
         Ok(exit) => exit.into(),
@@ -127,9 +151,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<Exit> {
-    let interrupt =
-        Interrupt::install().map_err(|error| Failure::io("cannot handle Ctrl-C", error))?;
-    let mut output = Output::new(&cli.output, interrupt)?;
+    let mut output = Output::new(&cli.output)?;
     let exit = match &cli.sample {
         None => dispatch(cli, &mut output)?,
         Some(path) => {
@@ -149,20 +171,21 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit> {
             if std::env::args_os().len() == 1 {
                 output.note("this takes half a minute, `rcu --quick` 15 s; `rcu --help` says more");
             }
-            advise::run(&cli.advise, output)
+            return advise::run(&cli.advise, output);
         }
-        Some(Command::Advise(args)) => advise::run(args, output),
-        Some(Command::Costs(args)) => costs::run(args, output),
-        Some(Command::Bench(args)) => bench::run(args, output),
-        Some(Command::Compare(args)) => compare::run(args, output),
-        Some(Command::Diff(args)) => diff::run(args, output),
-        Some(Command::Simulate(args)) => simulate::run(args, output),
-        Some(Command::Top(args)) => top::run(args, output),
-        Some(Command::Demo(args)) => demo::run(args, output),
-        Some(Command::Torture(args)) => torture::run(args),
-        Some(Command::Paths(args)) => compare::instructions::paths(args, output),
-        Some(Command::Completions(args)) => arguments::completions::<Cli>(args, output),
-        Some(Command::Schema(args)) => schema::run(args, output),
-        Some(Command::Man(args)) => arguments::manual::<Cli>(args, output),
+        Some(Command::Advise(args)) => return advise::run(args, output),
+        Some(Command::Costs(args)) => return Ok(costs::run(args, output)),
+        Some(Command::Bench(args)) => return bench::run(args, output),
+        Some(Command::Compare(args)) => return compare::run(args, output),
+        Some(Command::Simulate(args)) => return simulate::run(args, output),
+        Some(Command::Demo { seconds }) => return demo::run(*seconds, output),
+        Some(Command::Diff(args)) => diff::run(args, output)?,
+        Some(Command::Top(args)) => top::run(args, output)?,
+        Some(Command::Torture { arguments }) => torture::run(arguments)?,
+        Some(Command::Paths(args)) => compare::instructions::paths(args, output)?,
+        Some(Command::Completions { shell }) => arguments::completions(*shell, output),
+        Some(Command::Schema { name }) => schema::run(name.as_deref(), output),
+        Some(Command::Man { dir }) => arguments::manual(dir.as_deref(), output)?,
     }
+    Ok(Exit::Ok)
 }

@@ -4,7 +4,6 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
-use crate::exit::{Exit, Result};
 use crate::output::{self, Output};
 
 /// The name of each schema, the command that writes such documents, and its text.
@@ -30,30 +29,21 @@ const ALL: [(&str, &str, &str); 13] = schemas![
     "torture" of "rcu torture",
 ];
 
-/// The arguments of `rcu schema`.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct SchemaArgs {
-    /// The document, as its member `schema` names it after `quiescence/`; without it, all documents
-    /// are listed
-    #[arg(value_name = "NAME", value_parser = parser())]
-    name: Option<String>,
-}
-
-fn parser() -> PossibleValuesParser {
+/// The names of the schemas, for the option.
+pub(crate) fn names() -> PossibleValuesParser {
     ALL.map(|(name, command, _)| PossibleValue::new(name).help(command)).into()
 }
 
-/// Prints a schema, or which there are.
-pub(crate) fn run(args: &SchemaArgs, output: &mut Output) -> Result<Exit> {
-    let asked_for = |(name, ..): &&(&str, _, _)| args.name.as_deref() == Some(name);
+/// Prints the schema of this name, or which there are.
+pub(crate) fn run(name: Option<&str>, output: &mut Output) {
+    let asked_for = |(own, ..): &&(&str, _, _)| name == Some(own);
     if let Some((_, _, text)) = ALL.iter().find(asked_for) {
-        output.line(text.trim_end())?;
+        output.line(text.trim_end());
     } else {
         let rows = ALL.map(|(name, command, _)| [name, command]);
-        output.table(output::table(&["schema", "written as JSON by"], [], rows))?;
-        output.line("rcu schema NAME prints one of them.")?;
+        output.table(output::table(&["schema", "written as JSON by"], [], rows));
+        output.line("rcu schema NAME prints one of them.");
     }
-    Ok(Exit::Ok)
 }
 
 #[cfg(test)]

@@ -13,30 +13,20 @@ use crate::provenance::Provenance;
 /// An example, and what `rcu-torture --help` writes.
 pub(crate) const HELP: &str = include_str!("help/torture.txt");
 
-/// The arguments of `rcu torture`, which are those of `rcu-torture`.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct TortureArgs {
-    /// What `rcu torture --help` lists
-    #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
-    arguments: Vec<OsString>,
-}
-
 /// What follows `torture`, if that is the first word of the command line. Nothing else reads it: it
 /// may have words that mean something here, as `--json`.
-pub(crate) fn asked() -> Option<TortureArgs> {
+pub(crate) fn asked() -> Option<Vec<OsString>> {
     let mut words = env::args_os().skip(1);
-    (words.next()? == "torture").then(|| TortureArgs { arguments: words.collect() })
+    (words.next()? == "torture").then(|| words.collect())
 }
 
-/// Becomes `rcu-torture`. Returns only where that is impossible; or with the help, which is there
-/// without that program.
-pub(crate) fn run(args: &TortureArgs) -> Result<Exit> {
-    if matches!(&args.arguments[..], [only] if only == "--help" || only == "-h") {
+/// Becomes `rcu-torture`, with these arguments. Returns only where that is impossible; or with the
+/// help, which is there without that program.
+pub(crate) fn run(arguments: &[OsString]) -> Result {
+    if matches!(arguments, [only] if only == "--help" || only == "-h") {
         let written = io::stdout().write_all(HELP.as_bytes());
         let written = written.and_then(|()| io::stdout().flush());
-        return written
-            .map(|()| Exit::Ok)
-            .map_err(|error| Failure::io("cannot write to standard output", error));
+        return written.map_err(|error| Failure::io("cannot write to standard output", error));
     }
     let mut program =
         env::current_exe().map_err(|error| Failure::io("cannot find this program", error))?;
@@ -45,7 +35,7 @@ pub(crate) fn run(args: &TortureArgs) -> Result<Exit> {
     let origin = serde_json::to_string(&Provenance::of_this_run(false)).unwrap_or_default();
     let mut command = Command::new(&program);
     // Its usage names what was typed.
-    command.arg0("rcu torture").args(&args.arguments).env("RCU_PROVENANCE", origin);
+    command.arg0("rcu torture").args(arguments).env("RCU_PROVENANCE", origin);
     let error = command.exec();
     Err(match error.kind() {
         io::ErrorKind::NotFound => {

@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use bench::units;
 use clap::builder::ArgPredicate::IsPresent;
-use clap::{CommandFactory, Parser};
 use serde::Serialize;
 use serde_json::Value;
 use toml::Spanned;
 
-use crate::arguments::in_plain_words;
+use crate::arguments::{alone, in_plain_words};
 use crate::exit::{Failure, Result, text_of};
 use crate::number::{self, ABOVE_0, real_within, within};
 
@@ -176,14 +175,6 @@ fn percent() -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync {
     real_within(0.0, 100.0)
 }
 
-/// The options of a workload alone.
-#[derive(clap::Parser)]
-#[command(no_binary_name = true)]
-struct Options {
-    #[command(flatten)]
-    workload: Workload,
-}
-
 impl Workload {
     /// Fills in what follows from the options, for so many CPUs that this process may use; `quick`
     /// where all has to be over soon.
@@ -210,12 +201,8 @@ impl Workload {
     /// The one of those who say nothing, on two CPUs.
     #[cfg(test)]
     pub(crate) fn built_in() -> Workload {
-        Workload::typed("").resolve(2, false).expect("the defaults go together")
-    }
-
-    #[cfg(test)]
-    fn typed(line: &str) -> Workload {
-        Options::parse_from(line.split_whitespace()).workload
+        let defaults: Workload = crate::arguments::options([""; 0]).expect("each has a default");
+        defaults.resolve(2, false).expect("the defaults go together")
     }
 
     /// What says something that its kind has no use for would be measured as if it were not said.
@@ -311,7 +298,7 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
         let id = name.as_ref().replace('-', "_");
         let refuse = |why: &str| wrong(Some(name.span().start), why);
         // Another name could end the option that it is made into, or be a value of it.
-        if Options::command().get_arguments().all(|known| known.get_id() != id.as_str()) {
+        if alone::<Workload>().get_arguments().all(|known| known.get_id() != id.as_str()) {
             return Err(refuse(&format!("unexpected argument '--{}' found", name.as_ref())));
         }
         let mut option = OsString::from(format!("--{}", id.replace('_', "-")));
@@ -336,8 +323,8 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
 
 /// Why these options are refused, if they are.
 fn refused<'a>(options: impl IntoIterator<Item = &'a OsString>) -> Option<String> {
-    let error = Options::try_parse_from(options).err()?;
-    let error = in_plain_words(error, &mut Options::command()).to_string();
+    let error = alone::<Workload>().try_get_matches_from(options).err()?;
+    let error = in_plain_words(error, &mut alone::<Workload>()).to_string();
     let why = error.split("\n\n").next().unwrap_or_default();
     Some(why.trim_start_matches("error: ").to_owned())
 }
@@ -377,7 +364,7 @@ mod tests {
         let path = directory.path().join("w.toml");
         std::fs::write(&path, text).unwrap();
         let typed = format!("rcu --workload {} {words}", path.display());
-        let cli = crate::arguments::parsed::<crate::Cli>(typed.split_whitespace()).unwrap();
+        let cli = crate::arguments::parsed(typed.split_whitespace()).unwrap();
         let workload = cli.advise.workload.resolve(2, false).unwrap();
         if let Some(keys) = &workload.keys {
             assert_eq!(keys.parent(), Some(directory.path()), "beside the file");
@@ -390,7 +377,7 @@ mod tests {
         let full = Workload::built_in();
         assert_eq!((full.threads, full.reads_percent), (2, 99.0));
         assert_eq!(full.popularity, Popularity::Zipf(0.99));
-        let quick = crate::arguments::parsed::<crate::Cli>(["rcu", "advise", "--quick"]).unwrap();
+        let quick = crate::arguments::parsed(["rcu", "advise", "--quick"]).unwrap();
         let Some(crate::Command::Advise(quick)) = quick.command else { panic!("a subcommand") };
         assert_eq!((full.run_ms, quick.workload.run_ms), (40, 20));
     }
@@ -415,7 +402,7 @@ mod tests {
         std::fs::write(&path, "threads = 7").unwrap();
         for words in ["advise advise --workload FILE", "rcu advise --workload FILE --"] {
             let words = words.replace("FILE", path.to_str().unwrap());
-            let cli = crate::arguments::parsed::<crate::Cli>(words.split_whitespace()).unwrap();
+            let cli = crate::arguments::parsed(words.split_whitespace()).unwrap();
             let Some(crate::Command::Advise(args)) = cli.command else { panic!("{words}") };
             assert_eq!(args.workload.range, Some([7, 7]));
         }

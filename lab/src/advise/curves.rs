@@ -49,7 +49,7 @@ impl Run<'_> {
     /// Races all designs at each number of threads of the range, if one is given; after Ctrl-C, and
     /// where `--quick` has no time left, with the points that are whole. Without it all points are
     /// run, however long they take.
-    pub(super) fn curves(&self, report: &mut Report, track: &mut Track<'_>) {
+    pub(super) fn curves(&self, report: &mut Report<'_>, track: &mut Track<'_>) {
         let Some(from) = self.workload.threads_from() else { return };
         track.deadline = track.deadline.filter(|_| self.args.quick);
         for (load, workload, keys) in loads(&self.workload, &self.tables()) {

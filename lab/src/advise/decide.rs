@@ -131,7 +131,7 @@ pub(super) fn too_noisy(
             }
             None => return Some(format!("there are too few slices to tell; {}", counted())),
         }
-        let all = one.of;
+        let all = one.places.len();
         let by_cpu = tables.iter().any(|table| table.by == By::Cpu);
         let is_disturbed = by_cpu || run.counted_percent() < COUNTED_MIN_PERCENT;
         if is_disturbed && one.set.len() * 2 > all {

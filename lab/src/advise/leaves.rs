@@ -11,7 +11,6 @@ use bench::advise::{Leaf, Race};
 use bench::statistics::Ratio;
 use bench::suites::{self, SUITES};
 use bench::units;
-use clap::Parser;
 use serde::Serialize;
 
 use super::AdviseArgs;
@@ -20,6 +19,7 @@ use super::race::Track;
 use super::rank::{By, Ranking};
 use super::report::Report;
 use super::run::{Keys, Run};
+use crate::arguments::options as options_of;
 use crate::workload::Workload;
 
 /// Why a leaf is undecided.
@@ -92,28 +92,20 @@ impl Figure {
     }
 }
 
-/// The options of a race, as typed.
-#[derive(Parser)]
-#[command(no_binary_name = true)]
-struct Typed {
-    #[command(flatten)]
-    args: AdviseArgs,
-}
-
 /// A workload by these options, with so many threads and such a share of reads; and the command
 /// that runs it.
 pub(super) fn workload(options: &str, threads: u32, reads: f64, quick: bool) -> (Workload, String) {
     let typed = format!("{options} --threads {threads} --reads {reads}");
     let words = typed.split(' ').chain(quick.then_some("--quick"));
-    let of = Typed::try_parse_from(words).expect("the table's options exist");
-    let workload = of.args.workload.resolve(1, quick);
+    let args: AdviseArgs = options_of(words).expect("the table's options exist");
+    let workload = args.workload.resolve(1, quick);
     (workload.expect("the table's options go together"), format!("rcu {typed}"))
 }
 
 impl Run<'_> {
     /// Gives each leaf of the workload's tree its figure: that of the ranking or, if it has none
     /// there, of a race of its own. After Ctrl-C, those that are whole.
-    pub(super) fn leaves(&self, keys: &Keys, report: &mut Report, track: &mut Track<'_>) {
+    pub(super) fn leaves(&self, keys: &Keys, report: &mut Report<'_>, track: &mut Track<'_>) {
         let Some(tree) = bench::advise::tree(&self.workload.kind.name()) else { return };
         // With fewer CPUs than threads nothing but CPU time could be compared.
         let threads = self.workload.threads.min(track.cpus.max(1));
@@ -149,7 +141,7 @@ impl Run<'_> {
         &self,
         (workload, keys): (&Workload, &Keys),
         pair: [&str; 2],
-        report: &mut Report,
+        report: &mut Report<'_>,
         track: &mut Track<'_>,
     ) -> Known {
         let rounds = self.sweep_rounds();

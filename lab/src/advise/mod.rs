@@ -78,17 +78,17 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit> {
     let start = Instant::now();
     let machine = Machine::detect();
     let workload = args.workload.clone().resolve(machine.cpus.len(), args.quick)?;
-    machine.print(output)?;
+    machine.print(output);
     let keys = keys::read(workload.keys.as_deref(), workload.keys_max)?;
     check_memory(&machine, &workload, &keys)?;
     let run = Run { start, args, machine: &machine, workload, keys };
-    let report = run.measure(output)?;
-    report.print(output)?;
-    output.findings(report::SCHEMA, &report)?;
+    let report = run.measure(output);
+    report.print(output);
+    output.findings(report::SCHEMA, report.document());
     Ok(verdict_of(&report))
 }
 
-fn verdict_of(report: &Report) -> Exit {
+fn verdict_of(report: &Report<'_>) -> Exit {
     if report.checksum_errors() > 0 {
         Exit::Violation
     } else if report.interrupted {

@@ -143,6 +143,7 @@ fn open(all: &[Series], at_first: bool) -> BTreeSet<&'static str> {
         .iter()
         .enumerate()
         .all(|(i, own)| i == best || own.is_empty() || is_decided(&beside(own)));
+    // The best one is equal to itself.
     let is_open = |own: &Vec<f64>| {
         let beside = beside(own);
         if at_first {
@@ -151,11 +152,8 @@ fn open(all: &[Series], at_first: bool) -> BTreeSet<&'static str> {
             !is_decided && (Standing::of(&beside).is_in_set() || !self::is_decided(&beside))
         }
     };
-    let open = all.iter().zip(&speeds).enumerate().filter(|(i, (_, own))| {
-        let is_best = *i == best && (at_first || !is_decided);
-        is_best || is_open(own)
-    });
-    open.map(|(_, (one, _))| one.design.name).collect()
+    let open = all.iter().zip(&speeds).filter(|(_, own)| is_open(own));
+    open.map(|(one, _)| one.design.name).collect()
 }
 
 #[cfg(test)]

@@ -164,12 +164,9 @@ impl Latency {
 
 /// Which of these is the fastest, by the median. None, without any value.
 pub(super) fn fastest(speeds: &[Vec<f64>]) -> Option<usize> {
-    let middle = |own: &Vec<f64>| median(&mut own.clone());
-    let measured = speeds.iter().enumerate().filter(|(_, own)| !own.is_empty());
-    measured
-        .map(|(index, own)| (index, middle(own)))
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(i, _)| i)
+    let middle = |index: &usize| median(&mut speeds[*index].clone());
+    let measured = (0..speeds.len()).filter(|index| !speeds[*index].is_empty());
+    measured.max_by(|a, b| middle(a).total_cmp(&middle(b)))
 }
 
 /// Ranks the series, which so many threads made on so many CPUs. A design shares the rank of the

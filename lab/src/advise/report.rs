@@ -7,26 +7,23 @@ use bench::costs::Costs;
 use bench::slices::RunVerdict;
 use bench::statistics::Spread;
 use bench::units;
-use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::costs::table_out;
 use crate::distinct::no_figure;
-use crate::exit::Result;
 use crate::html::{self, Markup};
 use crate::json;
 use crate::keys::Census;
-use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Line, Scale};
 use crate::record::Block;
-use crate::workload::Workload;
 
 use super::TEXTS;
 use super::curves::Curves;
 use super::decide::{self, ZONE};
 use super::leaves::LeafFigure;
 use super::rank::{By, Place, Ranking, spread_percent};
+use super::run::Run;
 use super::simplicity::TABLE;
 use super::sweep::{Point, Sweep};
 use super::verdict::Advice;
@@ -35,14 +32,11 @@ use super::{remarks, tree, verdict};
 pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/advise", 2);
 
 /// All that was found.
-#[derive(Debug)]
-pub(super) struct Report {
-    pub(super) seed: u64,
+pub(super) struct Report<'a> {
+    /// What was to be found.
+    pub(super) asked: &'a Run<'a>,
     pub(super) interrupted: bool,
-    pub(super) machine: Machine,
     pub(super) costs: Option<Costs>,
-    pub(super) keys: Census,
-    pub(super) workload: Workload,
     /// The ranking of each table, of the workload as given last; none when nothing was measured.
     pub(super) tables: Vec<Ranking>,
     /// How good the run was that they are from.
@@ -59,7 +53,7 @@ pub(super) struct Report {
     pub(super) checksum_errors_in_sweeps: u64,
 }
 
-impl Report {
+impl Report<'_> {
     /// The ranking of the workload as given.
     pub(super) fn places(&self) -> &[Place] {
         self.tables.last().map_or(&[], |table| &table.places)
@@ -79,7 +73,7 @@ impl Report {
     /// What to take; nothing where nothing can be recommended for its speed.
     pub(super) fn advice(&self) -> Vec<Advice<'_>> {
         match self.too_noisy() {
-            None if self.checksum_errors() == 0 && !self.workload.asks_more_than_speed() => {
+            None if self.checksum_errors() == 0 && !self.asked.workload.asks_more_than_speed() => {
                 verdict::advice(&self.tables)
             }
             _ => Vec::new(),
@@ -88,15 +82,14 @@ impl Report {
 
     /// What to do, a paragraph for each thing to know; why there is nothing to say otherwise.
     pub(super) fn recommendation(&self) -> Vec<String> {
-        let mut paragraphs = Vec::new();
         if self.checksum_errors() > 0 {
-            paragraphs.push(format!(
+            return vec![format!(
                 "Readers saw {} wrong values: a design is broken here, and nothing can be \
                  recommended. Please report this.",
                 units::count(self.checksum_errors())
-            ));
-            return paragraphs;
+            )];
         }
+        let mut paragraphs = Vec::new();
         if self.interrupted {
             let slices = self.run.counted;
             paragraphs.push(format!("Interrupted: the ranking is from {slices} slices."));
@@ -110,11 +103,15 @@ impl Report {
             return paragraphs;
         }
         let advice = self.advice();
-        paragraphs.extend(verdict::paragraphs(&advice, &self.sweeps, self.workload.value_bytes));
-        if let Some(path) = tree::path(&self.workload) {
+        paragraphs.extend(verdict::paragraphs(
+            &advice,
+            &self.sweeps,
+            self.asked.workload.value_bytes,
+        ));
+        if let Some(path) = tree::path(&self.asked.workload) {
             paragraphs.extend(path.paragraphs(self.places(), &self.leaves));
         }
-        paragraphs.extend(remarks::large_values(&self.workload));
+        paragraphs.extend(remarks::large_values(&self.asked.workload));
         if self.cut_short {
             paragraphs.push(
                 "Time ran out before every setting was tried; --minutes N tries all.".to_owned(),
@@ -148,7 +145,7 @@ impl Report {
         if !out.is_empty() {
             known.push(format!(
                 "At {} % reads these are slower than the best by more than {:.0} %: {}.",
-                units::percent(self.workload.reads_percent),
+                units::percent(self.asked.workload.reads_percent),
                 100.0 * (ZONE - 1.0),
                 verdict::listed(&out)
             ));
@@ -157,27 +154,26 @@ impl Report {
     }
 
     /// Prints what the ranking is about; before anything is measured.
-    pub(super) fn print_input(&self, output: &mut Output) -> Result<()> {
-        output.heading(format!("Workload: {}", self.workload.name))?;
+    pub(super) fn print_input(&self, output: &mut Output) {
+        output.heading(format!("Workload: {}", self.asked.workload.name));
         output.entries([
-            ("what", self.workload.to_string()),
-            ("keys", describe_keys(&self.keys)),
-            ("seed", self.seed.to_string()),
-        ])?;
-        for note in self.keys.notes() {
-            output.note(format!("{}: {note}", self.keys.source));
+            ("what", self.asked.workload.to_string()),
+            ("keys", describe_keys(&self.asked.keys.census)),
+            ("seed", self.asked.args.seed.to_string()),
+        ]);
+        for note in self.asked.keys.census.notes() {
+            output.note(format!("{}: {note}", self.asked.keys.census.source));
         }
-        Ok(())
     }
 
     /// Prints everything after the costs.
-    pub(super) fn print(&self, output: &mut Output) -> Result<()> {
-        output.paragraph(self.run.to_string())?;
+    pub(super) fn print(&self, output: &mut Output) {
+        output.paragraph(self.run.to_string());
         for table in &self.tables {
-            output.heading(self.title(table))?;
+            output.heading(self.title(table));
             if !table.places.is_empty() {
-                output.paragraph(table.by.sentence())?;
-                output.table(ranking_table(&table.places))?;
+                output.paragraph(table.by.sentence());
+                output.table(ranking_table(&table.places));
                 output.picture(|| throughput_bars(&table.places));
             }
             if table.places.iter().any(|place| place.update_ns.is_some()) {
@@ -185,57 +181,102 @@ impl Report {
             }
             let unranked = table.unranked.iter().map(|one| (one.name, one.missing.clone()));
             match no_figure(unranked, "designs") {
-                Some(text) => output.paragraph(text)?,
-                None if table.places.is_empty() => {
-                    output.paragraph("Nothing was measured here.")?
-                }
+                Some(text) => output.paragraph(text),
+                None if table.places.is_empty() => output.paragraph("Nothing was measured here."),
                 None => {}
             }
         }
         if !self.places().is_empty() {
-            output.paragraph(&TEXTS["columns"])?;
-            output.paragraph(&TEXTS["terms"])?;
-            for remark in remarks::disclosures(&self.workload, self.places()) {
-                output.paragraph(remark)?;
-            }
-            output.heading("Why")?;
+            output.paragraph(&TEXTS["columns"]);
+            output.paragraph(&TEXTS["terms"]);
+            let remarks = remarks::disclosures(&self.asked.workload, self.places());
+            remarks.iter().for_each(|remark| output.paragraph(remark));
+            output.heading("Why");
             let designs = self.places().iter().map(|place| place.design);
-            output.entries(designs.map(|one| (one.name, sentence(one.about.reader_cost))))?;
+            output.entries(designs.map(|one| (one.name, sentence(one.about.reader_cost))));
             output.picture(|| limits(self.places()));
         }
         if self.sweeps.iter().any(|sweep| !sweep.points.is_empty()) {
-            output.heading("Where the answer flips")?;
+            output.heading("Where the answer flips");
             for sweep in self.sweeps.iter().filter(|sweep| !sweep.points.is_empty()) {
-                output.table(sweep_table(sweep))?;
+                output.table(sweep_table(sweep));
                 if sweep.points.len() > 1 {
                     output.picture(|| sweep_lines(sweep));
                 }
-                output.line("")?;
+                output.line("");
             }
-            output.paragraph(format!("Millions of operations per second; {STAR_LEGEND}"))?;
+            output.paragraph(format!("Millions of operations per second; {STAR_LEGEND}"));
         }
         for curves in self.curves.iter().filter(|curves| !curves.sweep.points.is_empty()) {
-            output.heading(curves.title())?;
-            output.table(sweep_table(&curves.sweep))?;
+            output.heading(curves.title());
+            output.table(sweep_table(&curves.sweep));
             if !curves.sweep.designs().is_empty() {
                 output.picture(|| sweep_lines(&curves.sweep));
             }
         }
         if !self.leaves.is_empty() {
-            output.heading("The leaves of the decision tree")?;
-            output.entries(self.leaves.iter().map(|one| (one.leaf, one.to_string())))?;
-            output.paragraph(&TEXTS["leaves"])?;
+            output.heading("The leaves of the decision tree");
+            output.entries(self.leaves.iter().map(|one| (one.leaf, one.to_string())));
+            output.paragraph(&TEXTS["leaves"]);
         }
         let is_alarm = self.checksum_errors() > 0 || self.too_noisy().is_some();
         let (heading, paragraphs) = ("Recommendation", self.recommendation());
-        output.say(Block::Conclusion { heading, is_alarm, paragraphs })?;
+        output.say(Block::Conclusion { heading, is_alarm, paragraphs });
         for choice in self.choices() {
             let (head, program) = remarks::code(choice);
-            output.heading("Code to paste")?;
-            output.paragraph(head)?;
-            output.say(Block::Code(program.to_owned()))?;
+            output.heading("Code to paste");
+            output.paragraph(head);
+            output.say(Block::Code(program.to_owned()));
         }
-        Ok(())
+    }
+
+    /// The report as JSON. Its schema is `lab/schema/advise.schema.json`: if you change a field
+    /// here, describe it there, and raise the version if a reader of the old one would go wrong.
+    pub(super) fn document(&self) -> Value {
+        let advice = self.advice();
+        let (first, last) = (advice.first(), advice.last());
+        let choice = last.map(|one| one.choice.design);
+        let table = self.tables.last();
+        let small = self.tables.split_last().and_then(|(_, others)| others.first());
+        let small = small.map(|table| {
+            json!({
+                "keys": table.keys,
+                "ranked_by": table.by,
+                "designs": &table.places,
+                "unranked": &table.unranked,
+                "recommended": first.map(|one| one.choice.design.name),
+            })
+        });
+        let equal = last.map_or(&[][..], |one| &one.set);
+        let equal: Vec<&str> = equal.iter().map(|place| place.design.name).collect();
+        json!({
+            "rcu": env!("CARGO_PKG_VERSION"),
+            "seed": self.asked.args.seed,
+            "cut_short": self.cut_short,
+            "run": json::run(&self.run),
+            "too_noisy": self.too_noisy(),
+            "checksum_errors": self.checksum_errors(),
+            "machine": self.asked.machine,
+            "costs": self.costs.as_ref().map(table_out),
+            "keys": self.asked.keys.census,
+            "workload": self.asked.workload,
+            "ranked_by": table.map_or(By::Wall, |table| table.by),
+            "designs": self.places(),
+            "unranked": table.map_or(&[][..], |table| &table.unranked),
+            "small": small,
+            "equal": equal,
+            "lost_percent_at_most": last.and_then(|one| one.lost_percent_at_most),
+            "sweeps": self.sweeps,
+            "curves": self.curves,
+            "flips": self.sweeps.iter().flat_map(Sweep::flips).collect::<Vec<_>>(),
+            "simplicity": *TABLE,
+            "recommended": choice.map(|design| design.name),
+            "program": choice.map(|design| design.program),
+            "recommendation": self.recommendation(),
+            "decision": tree::path(&self.asked.workload),
+            "leaves": self.leaves,
+            "disclosures": remarks::disclosures(&self.asked.workload, self.places()),
+        })
     }
 
     /// The designs to take, each once.
@@ -410,58 +451,6 @@ fn sweep_lines(sweep: &Sweep) -> Markup {
     lines.sort_by(|a, b| b.ours.cmp(&a.ours).then_with(|| a.name.cmp(&b.name)));
     let axis = Axis::new(THROUGHPUT, Scale::Bars, units::figures);
     plot::lines(sweep.over.title(), &axis, &settings(sweep), &lines)
-}
-
-/// The report as JSON. Its schema is `lab/schema/advise.schema.json`: if you change a field here,
-/// describe it there, and raise the version if a reader of the old one would go wrong.
-impl Serialize for Report {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let advice = self.advice();
-        let (first, last) = (advice.first(), advice.last());
-        let choice = last.map(|one| one.choice.design);
-        let table = self.tables.last();
-        let small = self.tables.split_last().and_then(|(_, others)| others.first());
-        let small = small.map(|table| {
-            json!({
-                "keys": table.keys,
-                "ranked_by": table.by,
-                "designs": &table.places,
-                "unranked": &table.unranked,
-                "recommended": first.map(|one| one.choice.design.name),
-            })
-        });
-        let equal = last.map_or(&[][..], |one| &one.set);
-        let equal: Vec<&str> = equal.iter().map(|place| place.design.name).collect();
-        json!({
-            "rcu": env!("CARGO_PKG_VERSION"),
-            "seed": self.seed,
-            "cut_short": self.cut_short,
-            "run": json::run(&self.run),
-            "too_noisy": self.too_noisy(),
-            "checksum_errors": self.checksum_errors(),
-            "machine": &self.machine,
-            "costs": self.costs.as_ref().map(table_out),
-            "keys": &self.keys,
-            "workload": &self.workload,
-            "ranked_by": table.map_or(By::Wall, |table| table.by),
-            "designs": self.places(),
-            "unranked": table.map_or(&[][..], |table| &table.unranked),
-            "small": small,
-            "equal": equal,
-            "lost_percent_at_most": last.and_then(|one| one.lost_percent_at_most),
-            "sweeps": &self.sweeps,
-            "curves": &self.curves,
-            "flips": self.sweeps.iter().flat_map(Sweep::flips).collect::<Vec<_>>(),
-            "simplicity": &*TABLE,
-            "recommended": choice.map(|design| design.name),
-            "program": choice.map(|design| design.program),
-            "recommendation": self.recommendation(),
-            "decision": tree::path(&self.workload),
-            "leaves": &self.leaves,
-            "disclosures": remarks::disclosures(&self.workload, self.places()),
-        })
-        .serialize(serializer)
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use super::race::{Rounds, Track};
 use super::report::Report;
 use super::sweep::{self, Over, Point, Sweep};
 use super::{AdviseArgs, Part};
-use crate::exit::Result;
 use crate::machine::Machine;
 use crate::output::Output;
 use crate::workload::{Kind, Workload};
@@ -42,14 +41,11 @@ pub(super) struct Run<'a> {
 
 impl Run<'_> {
     /// Measures everything; after Ctrl-C, what it could.
-    pub(super) fn measure(&self, output: &mut Output) -> Result<Report> {
+    pub(super) fn measure(&self, output: &mut Output) -> Report<'_> {
         let mut report = Report {
-            seed: self.args.seed,
+            asked: self,
             interrupted: false,
-            machine: self.machine.clone(),
             costs: None,
-            keys: self.keys.census.clone(),
-            workload: self.workload.clone(),
             tables: Vec::new(),
             run: RunVerdict::default(),
             leaves: Vec::new(),
@@ -61,18 +57,18 @@ impl Run<'_> {
         output.progress.begin(self.duration());
         if !self.args.skip.contains(&Part::Costs) {
             let costs = costs::measure(self.machine, (self.args.quick, false), output);
-            costs::print(&costs, output)?;
+            costs::print(&costs, output);
             report.costs = Some(costs);
         }
-        report.print_input(output)?;
+        report.print_input(output);
         self.race(&mut report, output);
         output.progress.end();
         report.interrupted = output.was_interrupted();
-        Ok(report)
+        report
     }
 
     /// The rankings, the leaves of the decision tree and the sweeps.
-    fn race(&self, report: &mut Report, output: &mut Output) {
+    fn race(&self, report: &mut Report<'_>, output: &mut Output) {
         let cpus = self.machine.cpus.len() as u32;
         let deadline = self.deadline(QUICK_RANKING);
         let (seed, lost) = (self.args.seed, Duration::ZERO);
@@ -141,7 +137,7 @@ impl Run<'_> {
         (over, values): (Over, impl IntoIterator<Item = f64>),
         (workload, keys): (&Workload, &Keys),
         contenders: &mut [Contender],
-        report: &mut Report,
+        report: &mut Report<'_>,
         track: &mut Track<'_>,
     ) -> Vec<Point> {
         let rounds = self.sweep_rounds();

@@ -146,11 +146,8 @@ impl Flip {
 /// to flip from, then the farthest, where a flip is likeliest. Time may run out before the last.
 pub(super) fn running_order(values: &[f64], own: f64) -> Vec<f64> {
     let mut order = values.to_vec();
-    let distance = |value: f64| (value - own).abs();
-    order.sort_by(|&a, &b| {
-        let is_own = |value: f64| value == own;
-        is_own(b).cmp(&is_own(a)).then(distance(b).total_cmp(&distance(a)))
-    });
+    let urgency = |value: f64| if value == own { f64::INFINITY } else { (value - own).abs() };
+    order.sort_by(|&a, &b| urgency(b).total_cmp(&urgency(a)));
     order
 }
 

@@ -35,8 +35,7 @@ pub(super) struct Advice<'a> {
     pub(super) set: Vec<&'a Place>,
     /// Those of the set that are not shown to be, in one of the tables.
     pub(super) unsure: Vec<&'static str>,
-    /// Of so many designs.
-    pub(super) of: usize,
+    /// All designs of that table.
     pub(super) places: &'a [Place],
     /// What is lost at most with the choice, in per cent.
     pub(super) lost_percent_at_most: Option<f64>,
@@ -67,22 +66,18 @@ fn common(tables: &[Ranking]) -> Option<Advice<'_>> {
     let lost = of_choice.map(|place| place.lost_percent_at_most);
     let lost_percent_at_most = lost.reduce(|a, b| Some(a?.max(b?)))?;
     let keys = tables.iter().map(|table| table.keys).collect();
-    let (unsure, of, places) = (unsure.collect(), last.places.len(), &last.places[..]);
-    Some(Advice { keys, choice, set, unsure, of, places, lost_percent_at_most })
+    let unsure = unsure.collect();
+    Some(Advice { keys, choice, set, unsure, places: &last.places, lost_percent_at_most })
 }
 
 /// What to do, a paragraph for each thing to know.
 pub(super) fn paragraphs(advice: &[Advice<'_>], sweeps: &[Sweep], value_bytes: u32) -> Vec<String> {
-    let Some(last) = advice.last() else {
-        return Vec::new();
-    };
+    let (Some(first), Some(last)) = (advice.first(), advice.last()) else { return Vec::new() };
     let is_one_of_several = advice.len() > 1;
     let mut paragraphs: Vec<String> =
         advice.iter().map(|one| what_to_take(one, is_one_of_several)).collect();
     paragraphs.extend(price(last.choice, value_bytes));
-    let names = advice.first().map(|one| one.choice.design.name);
-    let of_sweep = |sweep: &Sweep| names.map_or(Vec::new(), |name| sweep.sentences(name));
-    paragraphs.extend(sweeps.iter().flat_map(of_sweep));
+    paragraphs.extend(sweeps.iter().flat_map(|sweep| sweep.sentences(first.choice.design.name)));
     let mut said = BTreeSet::new();
     let is_new = |one: &&Advice<'_>| said.insert(one.choice.design.name);
     paragraphs.extend(advice.iter().filter(is_new).map(|one| when_not(one.choice, one.places)));

@@ -8,7 +8,7 @@ mod pictures;
 mod readme;
 pub(crate) mod report;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ::bench::suites::promises::{Held, Verdict};
 use ::bench::suites::rounds::{self, Case};
@@ -41,7 +41,12 @@ enum What {
     /// A grace period: alone, with a busy reader, with idle threads
     ///
     /// With 200 idle threads, and then with 10,000.
-    Gp(GpArgs),
+    Gp {
+        /// Six readers with sections of 1 µs and one updater, whatever the number of CPUs: how much
+        /// work do the readers get done?
+        #[arg(long)]
+        oversubscribed: bool,
+    },
     /// An update: replace an object of 64 bytes and retire the old one
     ///
     /// Also readers' tail latency, a hash table, callbacks, memory, and a reader that stalls.
@@ -61,7 +66,25 @@ enum What {
     ///
     /// Reports the time, the CPU share and the latencies of each.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.engines.groups))))]
-    Engines(EnginesArgs),
+    Engines {
+        #[command(flatten)]
+        of: Cases,
+        /// The directory tree whose paths are looked up; its names are read and nothing is changed
+        /// [default: /usr/share, or the first of /usr and . that exists]
+        #[arg(long, value_name = "DIR")]
+        tree: Option<PathBuf>,
+        /// Entries of the tree to use, level by level; if they exceed the CPU's caches, the times
+        /// of iterations depend on where memory is placed
+        #[arg(long, value_name = "N", default_value_t = 4_000)]
+        #[arg(value_parser = within(2..=1_000_000))]
+        entries: u32,
+        /// Threads that look up paths [default: one per CPU]
+        #[arg(long, value_name = "N", value_parser = within(1..=1024))]
+        threads: Option<u32>,
+        /// Look-ups of a thread between two quiescent states; 4000: one in each iteration
+        #[arg(long, value_name = "N", default_value_t = 16, value_parser = within(1..=4_000))]
+        quiescent_every: u32,
+    },
     /// Sleepable domains (SRCU): sections, grace periods, memory
     ///
     /// Grace periods in a burst, and while a reader stays in its section.
@@ -81,10 +104,40 @@ enum What {
     ///
     /// With a thousand keys and with a million, all as hot or some; each with its latencies.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.map.groups))))]
-    Map(MapArgs),
+    Map {
+        #[command(flatten)]
+        of: Cases,
+        /// Entries of the maps [default: 1000,1000000; memory: 1000000; growth: 10000000; bustle:
+        /// 1048576]. More than 4,000,000 take minutes and some gigabytes, since each map is rebuilt
+        /// for each measurement
+        #[arg(
+            long,
+            value_name = "N,M",
+            value_delimiter = ',',
+            value_parser = clap::value_parser!(u64).range(256..=1_000_000_000)
+        )]
+        keys: Vec<u64>,
+        /// Look-ups per hundred operations of replace and churn [default: 99,90,50]
+        #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = within(0..=99))]
+        reads: Vec<u32>,
+        /// Use strings of 20 bytes as keys, instead of words
+        #[arg(long)]
+        strings: bool,
+        /// Numbers of threads; every case also runs with one thread [default: one per CPU, at least
+        /// 2]
+        #[arg(long, value_name = "N,M", value_delimiter = ',', value_parser = within(1..=1024))]
+        threads: Vec<u32>,
+    },
     /// From a lock to the right tool: programs before and after
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.tools.groups))))]
-    Tools(Threaded),
+    Tools {
+        #[command(flatten)]
+        of: Cases,
+        /// Threads of the cases with several threads; every case also runs with one thread
+        /// [default: one per CPU, at least 2]
+        #[arg(long, value_name = "N", value_parser = within(1..=1024))]
+        threads: Option<u32>,
+    },
     /// What the placement of data in caches costs: conflicts, false sharing
     ///
     /// Also prefetching and more, each with its consequence for a Rust struct.
@@ -93,13 +146,31 @@ enum What {
     /// The tables of README in nanoseconds, as Markdown
     ///
     /// Reads, replacements and look-ups of the crates named there.
-    Readme(ReadmeArgs),
+    Readme {
+        /// Also write the tables into this file, between the lines that name this CPU: `<!-- rcu
+        /// bench readme: CPU -->`
+        #[arg(long, value_name = "FILE")]
+        into: Option<PathBuf>,
+    },
     /// The pictures of README and docs/MEASURED.md, as SVG files
     #[command(mut_arg("cases", |arg| arg.value_parser(picture_files())))]
-    Pictures(PicturesArgs),
+    Pictures {
+        /// Also write the pictures into the folder DIR, each with its figures as text; a picture
+        /// that lacks a figure stays as it was, even after Ctrl-C
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+        #[command(flatten)]
+        of: Cases,
+    },
     /// The liburcu-compatible libraries and Debian's, under one C program
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.compat.groups))))]
-    Compat(CompatArgs),
+    Compat {
+        #[command(flatten)]
+        of: Cases,
+        /// The directory with our liburcu*.so.8, which `cargo xtask compat` builds
+        #[arg(long, value_name = "DIR", default_value = "target/compat/lib")]
+        libraries: PathBuf,
+    },
 }
 
 /// What all of them take. The ids of those that `rcu` itself has, too, are other: clap hands the
@@ -147,96 +218,6 @@ struct Cases {
     cases: Vec<String>,
 }
 
-#[derive(clap::Args, Clone, Debug)]
-struct GpArgs {
-    /// Six readers with sections of 1 µs and one updater, whatever the number of CPUs: how much
-    /// work do the readers get done?
-    #[arg(long)]
-    oversubscribed: bool,
-}
-
-#[derive(clap::Args, Clone, Debug)]
-struct EnginesArgs {
-    #[command(flatten)]
-    of: Cases,
-    /// The directory tree whose paths are looked up; its names are read and nothing is changed
-    /// [default: /usr/share, or the first of /usr and . that exists]
-    #[arg(long, value_name = "DIR")]
-    tree: Option<PathBuf>,
-    /// Entries of the tree to use, level by level; if they exceed the CPU's caches, the times of
-    /// iterations depend on where memory is placed
-    #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = within(2..=1_000_000))]
-    entries: u32,
-    /// Threads that look up paths [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = within(1..=1024))]
-    threads: Option<u32>,
-    /// Look-ups of a thread between two quiescent states; 4000: one in each iteration
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = within(1..=4_000))]
-    quiescent_every: u32,
-}
-
-#[derive(clap::Args, Clone, Debug)]
-struct Threaded {
-    #[command(flatten)]
-    of: Cases,
-    /// Threads of the cases with several threads; every case also runs with one thread [default:
-    /// one per CPU, at least 2]
-    #[arg(long, value_name = "N", value_parser = within(1..=1024))]
-    threads: Option<u32>,
-}
-
-#[derive(clap::Args, Clone, Debug)]
-struct MapArgs {
-    #[command(flatten)]
-    of: Cases,
-    /// Entries of the maps [default: 1000,1000000; memory: 1000000; growth: 10000000; bustle:
-    /// 1048576]. More than 4,000,000 take minutes and some gigabytes, since each map is rebuilt for
-    /// each measurement
-    #[arg(
-        long,
-        value_name = "N,M",
-        value_delimiter = ',',
-        value_parser = clap::value_parser!(u64).range(256..=1_000_000_000)
-    )]
-    keys: Vec<u64>,
-    /// Look-ups per hundred operations of replace and churn [default: 99,90,50]
-    #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = within(0..=99))]
-    reads: Vec<u32>,
-    /// Use strings of 20 bytes as keys, instead of words
-    #[arg(long)]
-    strings: bool,
-    /// Numbers of threads; every case also runs with one thread [default: one per CPU, at least 2]
-    #[arg(long, value_name = "N,M", value_delimiter = ',', value_parser = within(1..=1024))]
-    threads: Vec<u32>,
-}
-
-#[derive(clap::Args, Clone, Debug)]
-struct ReadmeArgs {
-    /// Also write the tables into this file, between the lines that name this CPU: `<!-- rcu bench
-    /// readme: CPU -->`
-    #[arg(long, value_name = "FILE")]
-    into: Option<PathBuf>,
-}
-
-#[derive(clap::Args, Clone, Debug)]
-struct PicturesArgs {
-    /// Also write the pictures into the folder DIR, each with its figures as text; a picture that
-    /// lacks a figure stays as it was, even after Ctrl-C
-    #[arg(long, value_name = "DIR")]
-    into: Option<PathBuf>,
-    #[command(flatten)]
-    of: Cases,
-}
-
-#[derive(clap::Args, Clone, Debug)]
-struct CompatArgs {
-    #[command(flatten)]
-    of: Cases,
-    /// The directory with our liburcu*.so.8, which `cargo xtask compat` builds
-    #[arg(long, value_name = "DIR", default_value = "target/compat/lib")]
-    libraries: PathBuf,
-}
-
 fn parser(groups: &[Group]) -> PossibleValuesParser {
     let value = |(name, help): &Group| PossibleValue::new(*name).help(*help);
     groups.iter().map(value).collect::<Vec<_>>().into()
@@ -257,39 +238,35 @@ impl What {
     fn prepare(&self, options: &suites::Options) -> Result<Suite, ::bench::Error> {
         match self {
             Self::Read(args) => SUITES.read.prepare(&args.cases, options),
-            Self::Gp(args) if args.oversubscribed => SUITES.oversubscribed.prepare(&[], options),
-            Self::Gp(_) => SUITES.gp.prepare(&[], options),
+            Self::Gp { oversubscribed: true } => SUITES.oversubscribed.prepare(&[], options),
+            Self::Gp { .. } => SUITES.gp.prepare(&[], options),
             Self::Update(args) => SUITES.update.prepare(&args.cases, options),
             Self::Epoch(args) => SUITES.epoch.prepare(&args.cases, options),
             Self::Ids(args) => SUITES.ids.prepare(&args.cases, options),
-            Self::Engines(args) => {
-                let load = engines::Load {
-                    tree: args.tree.clone(),
-                    entries: args.entries,
-                    threads: args.threads,
-                    quiescent_every: args.quiescent_every,
-                };
-                engines::prepare(&args.of.cases, &load, options)
+            &Self::Engines { ref of, ref tree, entries, threads, quiescent_every } => {
+                let tree = tree.clone();
+                let load = engines::Load { tree, entries, threads, quiescent_every };
+                engines::prepare(&of.cases, &load, options)
             }
             Self::Srcu(args) => SUITES.srcu.prepare(&args.cases, options),
             Self::Percpu(args) => SUITES.percpu.prepare(&args.cases, options),
             Self::Cells(args) => SUITES.cells.prepare(&args.cases, options),
-            Self::Map(args) => {
+            Self::Map { of, keys, reads, strings, threads } => {
                 let load = map::Load {
-                    entries: args.keys.clone(),
-                    reads_percent: args.reads.clone(),
-                    strings: args.strings,
-                    threads: args.threads.clone(),
+                    entries: keys.clone(),
+                    reads_percent: reads.clone(),
+                    strings: *strings,
+                    threads: threads.clone(),
                 };
-                map::prepare(&args.of.cases, &load, options)
+                map::prepare(&of.cases, &load, options)
             }
-            Self::Tools(args) => tools::prepare(&args.of.cases, args.threads, options),
+            Self::Tools { of, threads } => tools::prepare(&of.cases, *threads, options),
             Self::Cache(args) => {
                 cache::prepare(&args.cases, &machine::geometry(&Machine::detect().caches), options)
             }
-            Self::Readme(_) => suites::readme::prepare(options),
-            Self::Pictures(args) => suites::pictures::prepare(&args.of.cases, options),
-            Self::Compat(compat) => compat::prepare(&compat.of.cases, &compat.libraries, options),
+            Self::Readme { .. } => suites::readme::prepare(options),
+            Self::Pictures { of, .. } => suites::pictures::prepare(&of.cases, options),
+            Self::Compat { of, libraries } => compat::prepare(&of.cases, libraries, options),
         }
     }
 }
@@ -298,31 +275,29 @@ impl What {
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     // Bad names are told before anything is measured.
     let options = suites::Options::from(&args.options);
-    if let What::Readme(ReadmeArgs { into: Some(_) })
-    | What::Pictures(PicturesArgs { into: Some(_), .. }) = &args.what
+    if let What::Readme { into: Some(_) } | What::Pictures { into: Some(_), .. } = &args.what
         && !options.only.is_empty()
     {
         return Err(Failure::usage("--into takes all figures, and --only leaves some out"));
     }
-    if let What::Readme(ReadmeArgs { into: Some(path) }) = &args.what {
+    if let What::Readme { into: Some(path) } = &args.what {
         readme::check(path, &Machine::detect())?;
     }
-    if let What::Pictures(PicturesArgs { into: Some(folder), .. }) = &args.what {
-        output::prepare(folder).map_err(|error| Failure::file("write", folder, error))?;
+    if let What::Pictures { into: Some(folder), .. } = &args.what {
+        output::prepare(folder)?;
     }
     let load = ::bench::slices::load_field(0).unwrap_or_else(|| "unknown".to_owned());
     // README and pictures have figures and no targets: none is missed there.
     let is_gate = args.options.gate;
-    if is_gate && matches!(args.what, What::Readme(_) | What::Pictures(_)) {
+    if is_gate && matches!(args.what, What::Readme { .. } | What::Pictures { .. }) {
         return Err(Failure::usage("--gate: figures without targets pass none"));
     }
     let suite = args.what.prepare(&options)?;
     // Engines, tools and loads of the cache are ours, and the programs under `compat` are other
     // processes.
-    if !matches!(args.what, What::Engines(_) | What::Tools(_) | What::Cache(_) | What::Compat(_)) {
-        for sentence in suites::left_out() {
-            output.note(sentence);
-        }
+    use What::{Cache, Compat, Engines, Tools};
+    if !matches!(args.what, Engines { .. } | Tools { .. } | Cache(_) | Compat { .. }) {
+        suites::left_out().into_iter().for_each(|sentence| output.note(sentence));
     }
     if matches!(args.what, What::Srcu(_) | What::Percpu(_) | What::Cells(_)) {
         output.note(format_args!("the library's path for per-CPU words: {}", per_cpu_path()));
@@ -331,42 +306,40 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     output.progress.begin(suite.duration);
     let (cases, verdicts) = suite.run(output, &options)?;
     output.progress.end();
-    let run = rounds::verdict(&cases).filter(|_| !matches!(args.what, What::Readme(_)));
+    let run = rounds::verdict(&cases).filter(|_| !matches!(args.what, What::Readme { .. }));
     if let Some(run) = run {
-        output.paragraph(run.to_string())?;
+        output.paragraph(run.to_string());
     }
-    if let What::Readme(readme) = &args.what {
-        print_readme(readme, &cases, output)?;
-    } else if let What::Pictures(PicturesArgs { into, of }) = &args.what {
+    if let What::Readme { into } = &args.what {
+        print_readme(into.as_deref(), &cases, output)?;
+    } else if let What::Pictures { into, of } = &args.what {
         let quick = if options.quick { ", --quick" } else { "" };
         let conditions = format!("load {load}{quick}");
         let chosen = suites::pictures::chosen(&of.cases);
         let drawn = pictures::draw(&chosen, &cases, &output.provenance, &conditions);
         for each in drawn.iter().filter(|each| !each.figures.is_empty()) {
-            output.heading(each.of.title)?;
-            output.say(Block::Code(each.figures.trim_end().to_owned()))?;
+            output.heading(each.of.title);
+            output.say(Block::Code(each.figures.trim_end().to_owned()));
             output.picture(|| each.picture.clone());
         }
         if let Some(folder) = into {
             pictures::put_into(folder, &drawn, output)?;
         }
     } else {
-        for case in &cases {
-            report::print(case, base, output)?;
-        }
-        report::print_verdicts(&verdicts, output)?;
+        cases.iter().for_each(|case| report::print(case, base, output));
+        report::print_verdicts(&verdicts, output);
     }
     let document = report::document(name, base, &options, &cases, &verdicts);
-    output.findings(report::SCHEMA, &document)?;
+    output.findings(report::SCHEMA, document);
     Ok(output.exit(exit(if is_gate { &verdicts } else { &[] })))
 }
 
 /// Prints the tables of README, and writes them into it if they are complete.
-fn print_readme(args: &ReadmeArgs, cases: &[Case], output: &mut Output) -> Result<()> {
+fn print_readme(into: Option<&Path>, cases: &[Case], output: &mut Output) -> Result<()> {
     let machine = Machine::detect();
     let block = readme::block(cases, &machine);
-    output.line(&block)?;
-    match &args.into {
+    output.line(&block);
+    match into {
         Some(path) if output.interrupt.requested() => {
             output.note(format_args!("{} stays as it was", path.display()));
             Ok(())
@@ -395,26 +368,19 @@ fn exit(verdicts: &[Verdict]) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
 
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: BenchArgs,
-    }
-
     fn options_of(line: &str) -> suites::Options {
-        (&Line::parse_from(line.split(' ')).args.options).into()
+        let args: BenchArgs = crate::arguments::options(line.split(' ')).unwrap();
+        (&args.options).into()
     }
 
     #[test]
     fn the_options_of_a_suite_are_those_of_the_line() {
-        let options = options_of("bench gp --quick --only a,b --base b --seed 7");
+        let options = options_of("gp --quick --only a,b --base b --seed 7");
         assert_eq!((options.quick, options.seed, options.rounds), (true, 7, None));
         assert_eq!((options.only, options.base), (vec!["a".into(), "b".into()], Some("b".into())));
-        assert_eq!(options_of("bench read --rounds 3").rounds, Some(3));
+        assert_eq!(options_of("read --rounds 3").rounds, Some(3));
     }
 
     #[test]

@@ -106,11 +106,7 @@ fn plot(picture: &Picture, all: &[Figure], rows: &[Interval], run: &str) -> Mark
     };
     // One that takes no memory at all does not decide how the others are told apart.
     let values = all.iter().map(|each| each.spread.median).filter(|value| *value > 0.0);
-    let scale = match Scale::for_values(values) {
-        Scale::Logarithmic => Scale::Logarithmic,
-        _ => Scale::Bars,
-    };
-    let axis = Axis::new(picture.axis, scale, label);
+    let axis = Axis::new(picture.axis, Scale::for_values(values), label);
     let least = all.iter().map(|each| each.values).min().unwrap_or(0);
     let title = format!("{}. {run}; medians of at least {least} values", picture.title);
     let title_of_rows = format!("{title}, whiskers: quartiles");
@@ -253,8 +249,7 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         let path = folder.join("read.svg");
         fs::write(&path, "old").unwrap();
-        let interrupt = crate::interrupt::Interrupt::install().unwrap();
-        let mut output = Output::new(&Default::default(), interrupt).unwrap();
+        let mut output = Output::new(&Default::default()).unwrap();
         for (without, cut) in [(1, false), (0, true)] {
             put_into(&folder, &[drawn(without, cut)], &mut output).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), "old", "{without}, {cut}");

@@ -6,12 +6,10 @@ use ::bench::suites::promises::{Bound, Held, Verdict};
 use ::bench::suites::rounds::{self, Case, Metric, Series, Unit};
 use ::bench::units;
 use comfy_table::{Cell, Color};
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::per_cpu_path;
 use crate::distinct::no_figure;
-use crate::exit::Result;
 use crate::html::Markup;
 use crate::json;
 use crate::machine::Machine;
@@ -19,28 +17,23 @@ use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Scale};
 
 /// Prints the table of one case, ratios to `base` last, and below it how much its ties are worth.
-pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<()> {
-    output.heading(format_args!("{} ({})", case.title, how_often(case)))?;
+pub(super) fn print(case: &Case, base: &str, output: &mut Output) {
+    output.heading(format_args!("{} ({})", case.title, how_often(case)));
     let metrics = case.metrics.iter().map(|metric| metric.name.to_owned());
     let compared = case.metrics[..case.compared].iter();
     let ratios = compared.map(|metric| format!("{} / {base} (95 % interval)", metric.name));
     let header: Vec<_> = [String::new()].into_iter().chain(metrics).chain(ratios).collect();
     let rows = case.rivals.iter().map(|rival| row(case, rival, base));
-    output.table(output::table(&header, 1.., rows))?;
+    output.table(output::table(&header, 1.., rows));
     for number in 0..case.metrics.len() {
         output.picture(|| metric_plot(case, number));
     }
-    for sentence in ties(case, base) {
-        output.paragraph(sentence)?;
-    }
     let missing = |rival: &Series| Some((rival.name, rival.missing.as_ref()?.to_string()));
-    if let Some(text) = no_figure(case.rivals.iter().filter_map(missing), "rivals") {
-        output.paragraph(text)?;
-    }
+    let missing = no_figure(case.rivals.iter().filter_map(missing), "rivals");
+    ties(case, base).iter().chain(&missing).for_each(|text| output.paragraph(text));
     for note in &case.notes {
         output.note(format_args!("{}: {note}", case.title));
     }
-    Ok(())
 }
 
 /// The medians of one metric, with their quartiles; nothing of those without a figure.
@@ -158,18 +151,18 @@ fn interval(ratio: &Ratio) -> String {
 }
 
 /// Prints how the promises were kept.
-pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Result<()> {
+pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) {
     if verdicts.is_empty() {
-        return Ok(());
+        return;
     }
-    output.heading("Targets")?;
+    output.heading("Targets");
     let row = |verdict: &Verdict| {
         let (word, colour) = verdict_on(verdict.held);
         let row = promised(verdict).into_iter().map(Cell::new);
         row.chain([Cell::new(word).fg(colour)]).collect::<Vec<_>>()
     };
     let header = ["", "measured", "95 % interval", "target", ""];
-    output.table(output::table(&header, 1..4, verdicts.iter().map(row)))
+    output.table(output::table(&header, 1..4, verdicts.iter().map(row)));
 }
 
 /// How a promise was kept, in words and in a colour.
@@ -222,7 +215,7 @@ pub(super) fn document(
     options: &Options,
     cases: &[Case],
     verdicts: &[Verdict],
-) -> impl Serialize {
+) -> Value {
     json!({
         "bench": bench,
         "seed": options.seed,
@@ -236,21 +229,21 @@ pub(super) fn document(
     })
 }
 
-fn case_out(case: &Case, base: &str) -> impl Serialize {
+fn case_out(case: &Case, base: &str) -> Value {
     let rival = |rival: &Series| {
         let metrics = (0..case.metrics.len()).map(|number| metric(case, rival, number, base));
-        json!({ "name": rival.name, "ours": rival.ours, "metrics": metrics.collect::<Vec<_>>(), })
+        json!({ "name": rival.name, "ours": rival.ours, "metrics": metrics.collect::<Vec<_>>() })
     };
     json!({
-        "id": case.id.clone(),
-        "title": case.title.clone(),
-        "notes": case.notes.clone(),
+        "id": case.id,
+        "title": case.title,
+        "notes": case.notes,
         "rivals": case.rivals.iter().map(rival).collect::<Vec<_>>(),
     })
 }
 
 /// One metric of one rival, with the value of every round, so that others can compute on.
-fn metric(case: &Case, rival: &Series, number: usize, base: &str) -> impl Serialize + use<> {
+fn metric(case: &Case, rival: &Series, number: usize, base: &str) -> Value {
     let metric = &case.metrics[number];
     let ratio = case.ratio(rival.name, base, number);
     let difference = ratio.filter(|_| rival.name != base).as_ref().and_then(difference_at_most);
@@ -261,11 +254,11 @@ fn metric(case: &Case, rival: &Series, number: usize, base: &str) -> impl Serial
         "ratio_to_base": ratio,
         "difference_at_most_percent": difference.map(|share| 100.0 * share),
         "missing": rival.missing.as_ref().map(ToString::to_string),
-        "rounds": rival.values[number].clone(),
+        "rounds": rival.values[number],
     })
 }
 
-fn target(Verdict { promise, metric, base, best_of, ratio, held }: &Verdict) -> impl Serialize {
+fn target(Verdict { promise, metric, base, best_of, ratio, held }: &Verdict) -> Value {
     let (at_most, at_least) = match promise.bound {
         Bound::AtMost(bound) => (Some(bound), None),
         Bound::AtLeast(bound) => (None, Some(bound)),
@@ -280,7 +273,7 @@ fn target(Verdict { promise, metric, base, best_of, ratio, held }: &Verdict) -> 
         "at_least": at_least,
         "or_figure_at_most": promise.or_at_most,
         "stands_on": promise.measured,
-        "ratio": *ratio,
+        "ratio": ratio,
         "verdict": verdict_on(*held).0,
     })
 }
@@ -421,10 +414,8 @@ mod tests {
         );
     }
 
-    fn written(cases: &[Case]) -> serde_json::Value {
-        let options = Options::default();
-        let document = document("read", "a", &options, cases, &[]);
-        serde_json::to_value(document).unwrap()
+    fn written(cases: &[Case]) -> Value {
+        document("read", "a", &Options::default(), cases, &[])
     }
 
     #[test]
@@ -452,7 +443,7 @@ mod tests {
         assert_eq!(json["base"], "a");
         assert_eq!(json["per_cpu_path"], per_cpu_path());
         let metric = &json["cases"][0]["rivals"][1]["metrics"][0];
-        assert_eq!(metric["rounds"], serde_json::json!([2.0, 4.0]));
+        assert_eq!(metric["rounds"], json!([2.0, 4.0]));
         assert_eq!(metric["ratio_to_base"]["median"], 2.0);
         assert!(metric["ratio_to_base"]["high"].is_null(), "two rounds tell nothing");
     }

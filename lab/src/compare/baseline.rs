@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::decide::ROUNDS_MIN;
 use super::load::{Key, Load, Run};
@@ -14,13 +15,11 @@ use crate::exit::{Failure, Result};
 use crate::machine::Machine;
 use crate::output::{self, SchemaId};
 
-const SCHEMA: SchemaId = SchemaId("quiescence/baseline", 2);
+pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/baseline", 2);
 
 /// The file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Baseline {
-    schema: String,
-    version: u32,
     /// The CPU's name for itself.
     cpu: Option<String>,
     /// CPUs that the process could use.
@@ -71,8 +70,6 @@ impl Baseline {
     pub(super) fn new(loads: Vec<Saved>) -> Baseline {
         let machine = Machine::detect();
         Baseline {
-            schema: SCHEMA.0.to_owned(),
-            version: SCHEMA.1,
             cpu: machine.model,
             cpus: machine.cpus.len(),
             rcu: env!("CARGO_PKG_VERSION").to_owned(),
@@ -130,12 +127,11 @@ impl Baseline {
 
     /// Writes the file, and makes its folder.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
-        let cannot = |error| Failure::file("write", path, error);
-        let text = serde_json::to_string_pretty(self).map_err(|error| cannot(error.into()))?;
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(cannot)?;
+            let made = fs::create_dir_all(folder);
+            made.map_err(|error| Failure::file("write", path, error))?;
         }
-        output::replace(path, &(text + "\n"))
+        output::replace(path, &format!("{:#}\n", SCHEMA.document([json!(self)])))
     }
 
     /// Reads the baseline of this name.
@@ -145,20 +141,12 @@ impl Baseline {
             std::io::ErrorKind::NotFound => Failure::usage(none_called(name, folder)),
             _ => Failure::file("read", &path, error),
         })?;
-        let wrong = |reason: String| Failure::usage(format!("{}: {reason}", path.display()));
-        let baseline: Baseline = serde_json::from_str(&text)
-            .map_err(|error| wrong(format!("no baseline of rcu compare: {error}")))?;
-        if baseline.loads.is_empty() {
-            return Err(wrong("no baseline of rcu compare: it has no load".to_owned()));
-        }
-        let SchemaId(known, read) = SCHEMA;
-        if (&*baseline.schema, baseline.version) != (known, read) {
-            let Baseline { schema, version, .. } = baseline;
-            return Err(wrong(format!(
-                "schema {schema}, version {version}, where {known}, version {read} is read"
-            )));
-        }
-        Ok(baseline)
+        let baseline = match SCHEMA.read(&text) {
+            Ok(Baseline { loads, .. }) if loads.is_empty() => Err("it has no load".to_owned()),
+            read => read,
+        };
+        let wrong = format!("{}: no baseline of rcu compare", path.display());
+        baseline.map_err(|why| Failure::usage(format!("{wrong}: {why}")))
     }
 }
 

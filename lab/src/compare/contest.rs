@@ -5,10 +5,11 @@
 
 use std::time::Instant;
 
-use bench::statistics::Ratio;
+use bench::statistics::{Ratio, spread};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::CompareArgs;
 use super::baseline::{Baseline, Saved};
@@ -36,17 +37,27 @@ impl Base {
 }
 
 /// One figure of both sides, in the order of the pairs.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Pair {
+    #[serde(flatten)]
     pub(super) key: Key,
     /// Whether the exit code depends on it.
     pub(super) decides: bool,
-    pub(super) base: Vec<f64>,
-    pub(super) new: Vec<f64>,
+    pub(super) verdict: Verdict,
     /// Why the last pair that lacks it has no figure.
     pub(super) missing: Option<String>,
     /// Nothing before there are pairs enough.
-    pub(super) judged: Option<(Ratio, Verdict)>,
+    pub(super) ratio: Option<Ratio>,
+    #[serde(serialize_with = "rounds_out")]
+    pub(super) base: Vec<f64>,
+    #[serde(rename = "candidate", serialize_with = "rounds_out")]
+    pub(super) new: Vec<f64>,
+}
+
+/// Rounds in JSON, and what they come to.
+fn rounds_out<S: Serializer>(rounds: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    let cost = (!rounds.is_empty()).then(|| spread(rounds));
+    json!({ "cost": cost, "rounds": rounds }).serialize(serializer)
 }
 
 /// One load, and all that is compared of it.
@@ -223,7 +234,7 @@ impl Contest {
         let rule = Rule { threshold_percent: self.threshold_percent, figures };
         // What is decided is not measured again, and so stays.
         for pair in self.matches.iter_mut().flat_map(|each| &mut each.pairs) {
-            pair.judged = rule.judge(&pair.base, &pair.new);
+            (pair.ratio, pair.verdict) = rule.judge(&pair.base, &pair.new);
         }
     }
 
@@ -237,11 +248,8 @@ impl Contest {
 
     /// The verdict on all figures that decide: the worst of them.
     pub(super) fn verdict(&self) -> Verdict {
-        let has = |verdict| self.pairs().any(|pair| pair.decides && pair.verdict() == verdict);
-        [Verdict::Worse, Verdict::TooNoisy, Verdict::Better]
-            .into_iter()
-            .find(|verdict| has(*verdict))
-            .unwrap_or(Verdict::Same)
+        let deciding = self.pairs().filter(|pair| pair.decides);
+        deciding.map(|pair| pair.verdict).max().unwrap_or(Verdict::Same)
     }
 
     pub(super) fn exit(&self) -> Exit {
@@ -256,7 +264,7 @@ impl Contest {
 impl Match {
     /// Whether every figure that decides is decided.
     fn is_decided(&self) -> bool {
-        self.pairs.iter().all(|pair| !pair.decides || pair.verdict() != Verdict::TooNoisy)
+        self.pairs.iter().all(|pair| !pair.decides || pair.verdict != Verdict::TooNoisy)
     }
 }
 
@@ -304,8 +312,8 @@ fn whole<const N: usize>(
 impl Pair {
     /// One that decides, and has no round yet.
     pub(super) fn new(key: Key) -> Pair {
-        let (base, new) = (Vec::new(), Vec::new());
-        Pair { key, decides: true, base, new, missing: None, judged: None }
+        let (verdict, base, new) = (Verdict::TooNoisy, Vec::new(), Vec::new());
+        Pair { key, decides: true, verdict, missing: None, ratio: None, base, new }
     }
 
     /// A figure that one side lacks this time is left out on both.
@@ -317,10 +325,6 @@ impl Pair {
             }
             (Err(reason), _) | (_, Err(reason)) => self.missing = Some(reason.to_owned()),
         }
-    }
-
-    pub(super) fn verdict(&self) -> Verdict {
-        self.judged.map_or(Verdict::TooNoisy, |(_, verdict)| verdict)
     }
 }
 
@@ -429,11 +433,8 @@ mod tests {
 
     #[test]
     fn the_exit_code_is_that_of_the_worst_figure_that_decides() {
-        let pair = |verdict, decides| {
-            let ratio = Ratio { median: 1.0, low: 1.0, high: 1.0 };
-            let judged = Some((ratio, verdict));
-            Pair { decides, judged, ..Pair::new(key("a", true, "read", true)) }
-        };
+        let pair =
+            |verdict, decides| Pair { decides, verdict, ..Pair::new(key("a", true, "read", true)) };
         use Verdict::{Better, Same, TooNoisy, Worse};
         for (verdicts, exit) in [
             (&[(Same, true), (Better, true)][..], Exit::Ok),
@@ -450,8 +451,7 @@ mod tests {
     /// `--time 10` took 27 s: the first runs of each load did not count.
     #[test]
     fn the_time_of_a_comparison_counts_from_its_beginning() {
-        let interrupt = crate::interrupt::Interrupt::install().unwrap();
-        let mut output = Output::new(&crate::output::OutputArgs::default(), interrupt).unwrap();
+        let mut output = Output::new(&Default::default()).unwrap();
         let limits = Limits { until: Instant::now(), rounds_max: 20 };
         let mut contest = contest(pairs(vec![key("a", true, "read", true)], &[]));
         contest.run(limits, &mut output).unwrap();
@@ -466,8 +466,7 @@ mod tests {
     /// `--time 10` took 27 s: what ran was finished, however long it took.
     #[test]
     fn what_runs_is_stopped_when_the_time_is_over() {
-        let interrupt = crate::interrupt::Interrupt::install().unwrap();
-        let mut output = Output::new(&crate::output::OutputArgs::default(), interrupt).unwrap();
+        let mut output = Output::new(&Default::default()).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("hangs");
         // Written by a process of its own: a file that is open here could not be run.
@@ -497,8 +496,7 @@ mod tests {
     /// again.
     #[test]
     fn a_pair_that_was_measured_is_kept_when_the_time_ends_the_next_draw() {
-        let interrupt = crate::interrupt::Interrupt::install().unwrap();
-        let output = Output::new(&crate::output::OutputArgs::default(), interrupt).unwrap();
+        let output = Output::new(&Default::default()).unwrap();
         let (mut soon, mut draws) = (Duration::from_millis(10), 0);
         while draws < 2 {
             let limits = Limits { until: Instant::now() + soon, rounds_max: 20 };

@@ -18,18 +18,18 @@ const MISS: f64 = 0.002;
 /// two hundred.
 pub(super) const ROUNDS_MIN: usize = 15;
 
-/// What is said of a figure.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+/// What is said of a figure; of several, the greatest of these.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Verdict {
-    /// It costs less, by more than the threshold.
-    Better,
-    /// It costs more, by more than the threshold.
-    Worse,
     /// Whatever difference there is, is smaller than the threshold.
     Same,
+    /// It costs less, by more than the threshold.
+    Better,
     /// The interval holds both a difference and none.
     TooNoisy,
+    /// It costs more, by more than the threshold.
+    Worse,
 }
 
 impl Verdict {
@@ -53,12 +53,12 @@ pub(super) struct Rule {
 
 impl Rule {
     /// Judges the costs of both sides, pair by pair. Of fewer pairs than [`ROUNDS_MIN`] there is
-    /// neither an interval nor a verdict.
-    pub(super) fn judge(&self, base: &[f64], new: &[f64]) -> Option<(Ratio, Verdict)> {
+    /// no interval, and the verdict is open.
+    pub(super) fn judge(&self, base: &[f64], new: &[f64]) -> (Option<Ratio>, Verdict) {
         let confidence = 1.0 - MISS / self.figures.max(1) as f64;
         let is_enough = base.len() >= ROUNDS_MIN;
-        let ratio = is_enough.then(|| bootstrap_ratio(new, base, confidence))?;
-        Some((ratio, self.verdict(&ratio)))
+        let ratio = is_enough.then(|| bootstrap_ratio(new, base, confidence));
+        (ratio, ratio.map_or(Verdict::TooNoisy, |ratio| self.verdict(&ratio)))
     }
 
     /// What a ratio and its interval tell.
@@ -107,7 +107,7 @@ mod tests {
                     side.push(cost * drift * outlier * (1.0 + noise * generator.random::<f64>()));
                 }
             }
-            let verdict = RULE.judge(&base, &new).unwrap().1;
+            let verdict = RULE.judge(&base, &new).1;
             if verdict != Verdict::TooNoisy || base.len() == ROUNDS_MAX {
                 return verdict;
             }
@@ -141,14 +141,15 @@ mod tests {
         for (cost, verdict) in
             [(1.01, Verdict::Same), (1.05, Verdict::Worse), (0.9, Verdict::Better)]
         {
-            assert_eq!(RULE.judge(&rounds, &vec![cost; 40]).unwrap().1, verdict);
+            assert_eq!(RULE.judge(&rounds, &vec![cost; 40]).1, verdict);
         }
     }
 
     #[test]
     fn of_one_pair_there_is_no_interval() {
         for rounds in [0, 1, ROUNDS_MIN - 1] {
-            assert_eq!(RULE.judge(&vec![1.0; rounds], &vec![2.0; rounds]), None, "{rounds}");
+            let judged = RULE.judge(&vec![1.0; rounds], &vec![2.0; rounds]);
+            assert_eq!(judged, (None, Verdict::TooNoisy), "{rounds}");
         }
     }
 
@@ -156,8 +157,8 @@ mod tests {
     fn many_figures_make_each_one_harder_to_condemn() {
         let new: Vec<f64> = (0..21).map(|n| if n % 7 == 0 { 0.99 } else { 1.03 }).collect();
         let base = vec![1.0; 21];
-        let alone = RULE.judge(&base, &new).unwrap().0;
-        let among = Rule { figures: 500, ..RULE }.judge(&base, &new).unwrap().0;
+        let of = |figures| Rule { figures, ..RULE }.judge(&base, &new).0.unwrap();
+        let (alone, among) = (of(1), of(500));
         assert!(among.low <= alone.low && among.high >= alone.high, "{alone:?} {among:?}");
     }
 }

@@ -41,16 +41,16 @@ pub(crate) struct PathsArgs {
 
 /// Runs `rcu paths`: prints the names, or does what one says and prints how the library does it
 /// here.
-pub(crate) fn paths(args: &PathsArgs, output: &mut Page) -> Result<Exit> {
+pub(crate) fn paths(args: &PathsArgs, output: &mut Page) -> Result {
     let Some(path) = &args.path else {
-        bench::paths::names().try_for_each(|name| output.line(name))?;
-        return Ok(Exit::Ok);
+        bench::paths::names().for_each(|name| output.line(name));
+        return Ok(());
     };
     bench::paths::run(path, args.count)?;
     let fences = format!("{:?}", quiescence::tuning::fences()).to_lowercase();
     let words = crate::bench::per_cpu_path();
-    output.line(format_args!("per-CPU words: {words}; fences: {fences}"))?;
-    Ok(Exit::Ok)
+    output.line(format_args!("per-CPU words: {words}; fences: {fences}"));
+    Ok(())
 }
 
 /// How instructions were counted.
@@ -190,12 +190,12 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
         }
         page.progress.announce(&path);
         let mut pair = Pair::new(key(path));
-        while pair.base.len() < COUNTS_MAX && pair.verdict() != Verdict::Same {
+        while pair.base.len() < COUNTS_MAX && pair.verdict != Verdict::Same {
             let (old, new) = (by.each(&base, &pair.key.case)?, by.each(&new, &pair.key.case)?);
             pair.base.push(old.0);
             pair.new.push(new.0);
             (counted.base, counted.candidate) = (Some(old.1), Some(new.1));
-            pair.judged = Some(judge(&pair.base, &pair.new, rule));
+            (pair.ratio, pair.verdict) = judge(&pair.base, &pair.new, rule);
         }
         pairs.push(pair);
         page.progress.advance(each);
@@ -207,7 +207,7 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
     let matches = vec![Match { load: Load::paths(), pairs }];
     let counted = Some(counted);
     let contest = Contest { matches, counted, ..Contest::new(new, Base::Program(base), args) };
-    report::tell(&contest, page)
+    Ok(report::tell(&contest, page))
 }
 
 /// What both sides count.
@@ -217,7 +217,7 @@ fn key(case: String) -> Key {
 }
 
 /// The ratio of the medians; its interval is from the least to the most that the counts allow.
-fn judge(base: &[f64], new: &[f64], rule: Rule) -> (Ratio, Verdict) {
+fn judge(base: &[f64], new: &[f64], rule: Rule) -> (Option<Ratio>, Verdict) {
     let least = |counts: &[f64]| counts.iter().copied().fold(f64::INFINITY, f64::min);
     let most = |counts: &[f64]| counts.iter().copied().fold(0.0, f64::max);
     let ratio = Ratio {
@@ -225,7 +225,7 @@ fn judge(base: &[f64], new: &[f64], rule: Rule) -> (Ratio, Verdict) {
         low: least(new) / most(base),
         high: most(new) / least(base),
     };
-    (ratio, rule.verdict(&ratio))
+    (Some(ratio), rule.verdict(&ratio))
 }
 
 #[cfg(test)]

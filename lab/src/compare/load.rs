@@ -128,39 +128,22 @@ impl Load {
         self.words.iter().any(is_it)
     }
 
-    /// What is added to the words, so that the results can be read.
-    fn added(&self) -> Vec<&'static str> {
-        let mut added = vec!["--json", "-"];
-        if self.words[0] == "advise" {
-            added.extend(["--skip", "costs", "--skip", "sweep"]);
+    /// The words, and what is added to them so that the results can be read; and, if there are to
+    /// be many runs, so that each is short.
+    pub(crate) fn arguments(&self, is_one_of_many: bool) -> Vec<&str> {
+        let is_advise = self.words[0] == "advise";
+        let mut all: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        all.extend(["--json", "-"]);
+        if is_advise {
+            all.extend(["--skip", "costs", "--skip", "sweep"]);
         }
-        added
-    }
-
-    /// What is added besides, so that a run is short: there are many.
-    fn hurry(&self) -> Vec<&'static str> {
-        let mut added = Vec::new();
-        if !self.has("--quick") {
-            added.push("--quick");
-        }
-        if self.words[0] == "advise" {
-            for (option, value) in [("--run-ms", "20"), ("--rounds", "3")] {
-                if !self.has(option) {
-                    added.extend([option, value]);
-                }
+        let short = [&["--quick"][..], &["--run-ms", "20"], &["--rounds", "3"]];
+        for option in &short[..if is_advise { 3 } else { 1 }] {
+            if is_one_of_many && !self.has(option[0]) {
+                all.extend(*option);
             }
         }
-        added
-    }
-
-    /// The words, and what is added to them for a run of usual length.
-    pub(crate) fn arguments_without_hurry(&self) -> impl Iterator<Item = &str> {
-        self.words.iter().map(String::as_str).chain(self.added())
-    }
-
-    /// The same for a short run.
-    fn arguments(&self) -> impl Iterator<Item = &str> {
-        self.arguments_without_hurry().chain(self.hurry())
+        all
     }
 
     /// Runs it once with this program: interrupted, if that would take until past `until`.
@@ -169,7 +152,7 @@ impl Load {
             return Err(Failure::interrupted());
         }
         let mut command = Command::new(&program.path);
-        command.args(self.arguments());
+        command.args(self.arguments(true));
         if let Some(percent) = program.planted_percent.filter(|_| self.words[0] == "bench") {
             command.args(["--plant", &percent.to_string()]);
         }
@@ -392,10 +375,11 @@ mod tests {
     #[test]
     fn a_load_is_the_words_of_a_measurement() {
         let load: Load = "bench read --only 'a b'".parse().unwrap();
-        let arguments: Vec<_> = load.arguments().collect();
-        assert_eq!(arguments, ["bench", "read", "--only", "a b", "--json", "-", "--quick"]);
+        let arguments = ["bench", "read", "--only", "a b", "--json", "-", "--quick"];
+        assert_eq!(load.arguments(true), arguments);
+        assert_eq!(load.arguments(false), arguments[..6]);
         let load: Load = "advise --rounds=9 --quick".parse().unwrap();
-        let text = load.arguments().collect::<Vec<_>>().join(" ");
+        let text = load.arguments(true).join(" ");
         assert!(text.ends_with("--skip costs --skip sweep --run-ms 20"), "{text}");
     }
 

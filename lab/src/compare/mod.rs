@@ -14,6 +14,8 @@ mod report;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::exit::{Exit, Failure, Result};
 use crate::number::{real_within, within};
 use crate::output::Output;
@@ -126,7 +128,7 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     contest.prepare(loads, &args.metrics, (limits, output))?;
     contest.run(limits, output)?;
     output.progress.end();
-    report::tell(&contest, output)
+    Ok(report::tell(&contest, output))
 }
 
 impl CompareArgs {
@@ -168,8 +170,8 @@ fn save(args: &CompareArgs, program: &Program, path: PathBuf, output: &mut Outpu
         return Err(Failure::undecided(message));
     }
     baseline.write(&path)?;
-    output.line(format_args!("{} rounds are in {}", baseline.rounds(), path.display()))?;
-    output.json(None, &baseline)?;
+    output.line(format_args!("{} rounds are in {}", baseline.rounds(), path.display()));
+    output.json(baseline::SCHEMA, [json!(baseline)]);
     Ok(Exit::Ok)
 }
 

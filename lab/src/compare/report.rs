@@ -5,13 +5,13 @@ use bench::suites::rounds::{Metric, Unit};
 use bench::units;
 use comfy_table::Cell;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::contest::{Base, Contest, Match, Pair, Runs};
 use super::decide::{ROUNDS_MIN, Verdict};
 use super::load::{Key, Load};
 use crate::bench::report::number_of;
-use crate::exit::{Exit, Result};
+use crate::exit::Exit;
 use crate::html::Markup;
 use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
@@ -20,31 +20,31 @@ use crate::plot::{self, Axis, Interval, Scale};
 const SCHEMA: SchemaId = SchemaId("quiescence/compare", 3);
 
 /// Prints and writes what was found; how the command ends.
-pub(super) fn tell(contest: &Contest, output: &mut Output) -> Result<Exit> {
-    print(contest, output)?;
-    output.findings(SCHEMA, &document(contest))?;
-    Ok(output.exit(contest.exit()))
+pub(super) fn tell(contest: &Contest, output: &mut Output) -> Exit {
+    print(contest, output);
+    output.findings(SCHEMA, document(contest));
+    output.exit(contest.exit())
 }
 
 /// Prints how good the runs were, all figures, then the verdict.
-fn print(contest: &Contest, output: &mut Output) -> Result<()> {
+fn print(contest: &Contest, output: &mut Output) {
     match &contest.counted {
-        Some(counted) => output.paragraph(counted)?,
-        None => output.paragraph(runs(&contest.runs))?,
+        Some(counted) => output.paragraph(counted),
+        None => output.paragraph(runs(&contest.runs)),
     }
     for each in &contest.matches {
-        output.heading(&each.load)?;
-        output.table(table(each))?;
+        output.heading(&each.load);
+        output.table(table(each));
         for pair in &each.pairs {
             if let Some(reason) = &pair.missing {
                 let some = if pair.base.is_empty() { "" } else { " in some pairs" };
-                output.paragraph(format_args!("{}: no figure{some}: {reason}", pair.key))?;
+                output.paragraph(format_args!("{}: no figure{some}: {reason}", pair.key));
             }
         }
         output.picture(|| changes(each, contest.threshold_percent));
     }
-    output.heading(format_args!("Verdict: {}", contest.verdict().words()))?;
-    output.paragraph(sentence(contest))
+    output.heading(format_args!("Verdict: {}", contest.verdict().words()));
+    output.paragraph(sentence(contest));
 }
 
 fn runs(runs: &Runs) -> String {
@@ -63,12 +63,12 @@ fn table(each: &Match) -> comfy_table::Table {
     let header = ["", "base", "candidate", "change", "interval", "pairs", "verdict"];
     let row = |pair: &Pair| {
         let [base, new] = [&pair.base, &pair.new].map(|costs| spread(costs).median);
-        let [change, interval] = match pair.judged {
+        let [change, interval] = match pair.ratio {
             None => ["–", "–"].map(str::to_owned),
-            Some((ratio, _)) if pair.key.unit == "instructions" => {
+            Some(ratio) if pair.key.unit == "instructions" => {
                 [format!("{:+.2}, {}", new - base, change(ratio.median)), String::new()]
             }
-            Some((ratio, _)) => {
+            Some(ratio) => {
                 let interval = format!("{} to {}", change(ratio.low), change(ratio.high));
                 [change(ratio.median), interval]
             }
@@ -84,9 +84,9 @@ fn table(each: &Match) -> comfy_table::Table {
 
 fn verdict(pair: &Pair) -> Cell {
     use comfy_table::Color::{Green, Red};
-    let words = pair.judged.map_or("too few pairs", |(_, verdict)| verdict.words());
+    let words = pair.ratio.map_or("too few pairs", |_| pair.verdict.words());
     let cell = Cell::new(if pair.decides { words.to_owned() } else { format!("({words})") });
-    match pair.verdict() {
+    match pair.verdict {
         Verdict::Better => cell.fg(Green),
         Verdict::Worse => cell.fg(Red),
         Verdict::Same | Verdict::TooNoisy => cell,
@@ -97,8 +97,8 @@ fn verdict(pair: &Pair) -> Cell {
 fn changes(each: &Match, threshold_percent: f64) -> Markup {
     let percent = |ratio: f64| 100.0 * (ratio - 1.0);
     let row = |pair: &Pair| {
-        let (ratio, verdict) = pair.judged.filter(|(ratio, _)| ratio.median.is_finite())?;
-        let text = format!("{} {}", change(ratio.median), verdict.words());
+        let ratio = pair.ratio.filter(|ratio| ratio.median.is_finite())?;
+        let text = format!("{} {}", change(ratio.median), pair.verdict.words());
         let figures = [ratio.median, ratio.low, ratio.high].map(percent);
         Some(Interval::of(pair.key.to_string(), pair.decides, figures, text))
     };
@@ -139,7 +139,7 @@ fn shown(key: &Key, cost: f64) -> String {
 /// The verdict on all, for people.
 fn sentence(contest: &Contest) -> String {
     let deciding = || contest.pairs().filter(|pair| pair.decides);
-    let count = |verdict| deciding().filter(|pair| pair.verdict() == verdict).count();
+    let count = |verdict| deciding().filter(|pair| pair.verdict == verdict).count();
     let counts = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::TooNoisy]
         .map(|verdict| format!("{} {}", count(verdict), verdict.words()))
         .join(", ");
@@ -152,7 +152,7 @@ fn sentence(contest: &Contest) -> String {
         Some(_) => "; what seems to differ is counted five times, and must differ each time.",
         None => "; the intervals are those of 99.8 %, shared out among the figures.",
     };
-    if deciding().any(|pair| pair.judged.is_none()) {
+    if deciding().any(|pair| pair.ratio.is_none()) {
         text += &format!(" An interval needs {ROUNDS_MIN} pairs.");
     }
     if contest.pairs().any(|pair| !pair.decides) {
@@ -165,31 +165,17 @@ fn sentence(contest: &Contest) -> String {
 }
 
 /// The document of a comparison.
-fn document(contest: &Contest) -> impl Serialize {
-    let figure = |(load, pair): (&Load, &Pair)| {
-        let costs = |rounds: &[f64]| {
-            let cost = (!rounds.is_empty()).then(|| spread(rounds));
-            json!({ "cost": cost, "rounds": rounds.to_vec(), })
-        };
-        json!({
-            "load": load.to_string(),
-            "case": pair.key.case.clone(),
-            "rival": pair.key.rival.clone(),
-            "ours": pair.key.ours,
-            "metric": pair.key.metric.clone(),
-            "unit": pair.key.unit.clone(),
-            "is_first": pair.key.is_first,
-            "decides": pair.decides,
-            "verdict": pair.verdict(),
-            // Why the last pair without this figure has none.
-            "missing": pair.missing.clone(),
-            "ratio": pair.judged.map(|(ratio, _)| ratio),
-            "base": costs(&pair.base),
-            "candidate": costs(&pair.new),
-        })
-    };
-    let figures = contest.matches.iter();
-    let figures = figures.flat_map(|each| each.pairs.iter().map(|pair| (&each.load, pair)));
+fn document(contest: &Contest) -> Value {
+    #[derive(Serialize)]
+    struct Figure<'a> {
+        load: &'a Load,
+        #[serde(flatten)]
+        pair: &'a Pair,
+    }
+    let figures = contest
+        .matches
+        .iter()
+        .flat_map(|each| each.pairs.iter().map(|pair| Figure { load: &each.load, pair }));
     json!({
         "machine": Machine::detect(),
         "candidate": contest.new.path.display().to_string(),
@@ -200,9 +186,9 @@ fn document(contest: &Contest) -> impl Serialize {
         },
         "threshold_percent": contest.threshold_percent,
         "seed": contest.seed,
-        "counted": &contest.counted,
-        "runs": &contest.runs,
+        "counted": contest.counted,
+        "runs": contest.runs,
         "verdict": contest.verdict(),
-        "figures": figures.map(figure).collect::<Vec<_>>(),
+        "figures": figures.collect::<Vec<_>>(),
     })
 }

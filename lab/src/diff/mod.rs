@@ -79,7 +79,7 @@ enum Input {
 }
 
 /// Runs `rcu diff`.
-pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit> {
+pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result {
     let inputs = [
         Input::of(&args.a, args.program_a.as_deref())?,
         Input::of(&args.b, args.program_b.as_deref())?,
@@ -90,9 +90,9 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit> {
     }
     let (sides, scale) = measure(args, inputs, output)?;
     let report = report::Report { names: [&args.a, &args.b], sides, scale };
-    report.print(args.top, output)?;
-    output.json(report::SCHEMA, &report.document())?;
-    Ok(Exit::Ok)
+    report.print(args.top, output);
+    output.json(report::SCHEMA, [report.document()]);
+    Ok(())
 }
 
 impl Input {

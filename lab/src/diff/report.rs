@@ -1,13 +1,11 @@
 //! What grew, as a table, as JSON, and as a page with flame graphs.
 
 use bench::units;
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Scale;
 use super::flame;
 use super::rank::{Growth, Side, rank};
-use crate::exit::Result;
 use crate::html::{self, Markup};
 use crate::output::{self, Output, SchemaId};
 
@@ -74,26 +72,25 @@ impl Report<'_> {
         ]
     }
 
-    pub(super) fn print(&self, top: usize, output: &mut Output) -> Result<()> {
+    pub(super) fn print(&self, top: usize, output: &mut Output) {
         /// A longer name leaves no room for figures.
         const NAME_MAX: usize = 46;
-        output.paragraph(self.explanation())?;
+        output.paragraph(self.explanation());
         let row = |each: Growth| {
             let mut cells = self.cells(&each);
             cells[0] = flame::shortened(&cells[0], NAME_MAX);
             cells
         };
-        output.table(output::table(&HEADER, 1.., self.ends(top).into_iter().map(row)))?;
+        output.table(output::table(&HEADER, 1.., self.ends(top).into_iter().map(row)));
         output.picture(|| self.graph("As wide as after (B): red grew, blue shrank", 1));
         output.picture(|| self.graph("As wide as before (A): blue shrank or is gone", 0));
         output.picture(|| self.functions());
-        Ok(())
     }
 
-    pub(super) fn document(&self) -> impl Serialize {
+    pub(super) fn document(&self) -> Value {
         let side = |number: usize| {
             json!({
-                "name": self.names[number].to_owned(),
+                "name": self.names[number],
                 "samples": self.sides[number].profile.samples(),
                 "unit_cost": self.sides[number].unit_cost,
             })

@@ -47,7 +47,7 @@ impl Sampler {
             }
             Sampler::Signal => Command::new(&program.path),
         };
-        command.args(load.arguments_without_hurry());
+        command.args(load.arguments(false));
         if self == Sampler::Signal {
             command.arg("--sample").arg(&data);
         }

@@ -2,9 +2,11 @@
 //!
 //! Every command writes through one [`Output`], so that the same things hold for all of them:
 //! colours only on a terminal and never against `NO_COLOR`; nothing but JSON on standard output
-//! with `--json -`; a progress bar only when standard error is a terminal; and a closed pipe ends
-//! the command quietly, unless a file that the user asked for is still to be written.
+//! with `--json -`; a progress bar only when standard error is a terminal; and what cannot be
+//! written to standard output ends the command, quietly if that is a closed pipe, unless a file
+//! that the user asked for is still to be written. No line fails by itself: it is told at the end.
 
+mod document;
 mod file;
 mod progress;
 mod table;
@@ -12,16 +14,16 @@ mod text;
 
 use std::fmt::Display;
 use std::fs::Permissions;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::{io, mem};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use comfy_table::Table;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde::Serialize;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
@@ -30,6 +32,7 @@ use crate::html::Markup;
 use crate::interrupt::Interrupt;
 use crate::provenance::Provenance;
 use crate::record::{self, Block};
+pub(crate) use document::SchemaId;
 use file::Opened;
 pub(crate) use file::ResultFile;
 pub(crate) use progress::Progress;
@@ -61,24 +64,6 @@ pub(crate) struct OutputArgs {
     pub(crate) host_name: bool,
 }
 
-/// A document with what all of them have: the name of its schema, unless it has that itself, and
-/// where it comes from.
-pub(crate) fn complete(
-    schema: Option<SchemaId>,
-    document: &impl Serialize,
-    provenance: &Provenance,
-) -> serde_json::Result<Value> {
-    let schema =
-        schema.map(|SchemaId(name, version)| json!({ "schema": name, "version": version }));
-    let document = serde_json::to_value(document)?;
-    let parts = schema.into_iter().chain([document, json!({ "provenance": provenance })]);
-    Ok(parts.filter_map(|part| part.as_object().cloned()).flatten().collect())
-}
-
-/// The name of a document's schema, and its version.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SchemaId(pub(crate) &'static str, pub(crate) u32);
-
 /// Where the JSON goes.
 #[derive(Debug)]
 enum Sink {
@@ -105,9 +90,9 @@ pub(crate) struct Output {
     has_written: bool,
     /// Files that are still to be written.
     opened: Opened,
-    /// What came of writing the document: told once the other files are written.
+    /// The first thing that could not be written, if any: told at the end, by [`Output::finish`].
     written: Result<()>,
-    /// No process reads standard output, but the run continues for the sake of a file.
+    /// No text goes to standard output: it has the document, or could not be written.
     muted: bool,
     /// Whether standard output is a terminal that shows plots in block characters.
     draws: bool,
@@ -123,8 +108,10 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Opens the sinks.
-    pub(crate) fn new(args: &OutputArgs, interrupt: Interrupt) -> Result<Output> {
+    /// Opens the sinks, and has Ctrl-C end the run early.
+    pub(crate) fn new(args: &OutputArgs) -> Result<Output> {
+        let interrupt =
+            Interrupt::install().map_err(|error| Failure::io("cannot handle Ctrl-C", error))?;
         let mut opened = Opened::new();
         let json = match &args.json {
             None => None,
@@ -142,7 +129,7 @@ impl Output {
             }
         }
         if let Some(folder) = &args.pictures {
-            prepare(folder).map_err(|error| Failure::file("write", folder, error))?;
+            prepare(folder)?;
         }
         Ok(Output {
             stdout: AutoStream::auto(io::stdout()),
@@ -187,8 +174,7 @@ impl Output {
         }
         let block = Block::Picture(picture());
         if self.draws {
-            // What cannot be written is told by the next line, of which there is one.
-            let _ = self.write(&text::of(&block, self.width));
+            self.write(&text::of(&block, self.width));
         }
         if self.has_pictures() {
             self.record.push(block);
@@ -199,13 +185,13 @@ impl Output {
     /// standard output, which may be a script or a schema. The last call of a command. A file that
     /// cannot be written does not cost the others.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        let mut written = std::mem::replace(&mut self.written, Ok(()));
+        let mut written = mem::replace(&mut self.written, Ok(()));
         if let Some(folder) = &self.pictures {
             for (name, picture) in record::pictures(&self.record) {
                 written = written.and(replace(&folder.join(name), &picture));
             }
         }
-        for (form, mut file) in std::mem::take(&mut self.forms) {
+        for (form, mut file) in mem::take(&mut self.forms) {
             written = written.and(file.write(&form(&self.record, &self.provenance)));
         }
         if let Some(page) = self.page.take().filter(|_| written.is_ok()) {
@@ -222,22 +208,22 @@ impl Output {
     }
 
     /// Writes one line of text.
-    pub(crate) fn line(&mut self, text: impl Display) -> Result<()> {
+    pub(crate) fn line(&mut self, text: impl Display) {
         let text = text.to_string();
         if !text.trim().is_empty() {
             self.keep(Block::Paragraph(text.trim().to_owned()));
         }
-        self.write(&format!("{text}\n"))
+        self.write(&format!("{text}\n"));
     }
 
     /// Writes a heading, and before it an empty line unless it is the first.
-    pub(crate) fn heading(&mut self, text: impl Display) -> Result<()> {
-        self.say(Block::Heading(text.to_string()))
+    pub(crate) fn heading(&mut self, text: impl Display) {
+        self.say(Block::Heading(text.to_string()));
     }
 
     /// Writes a paragraph, wrapped at the width of the window.
-    pub(crate) fn paragraph(&mut self, text: impl Display) -> Result<()> {
-        self.say(Block::Paragraph(text.to_string()))
+    pub(crate) fn paragraph(&mut self, text: impl Display) {
+        self.say(Block::Paragraph(text.to_string()));
     }
 
     /// Writes labels in a column of their own, and beside each its text, wrapped at the width of
@@ -245,70 +231,59 @@ impl Output {
     pub(crate) fn entries<L: Display, T: Display>(
         &mut self,
         entries: impl IntoIterator<Item = (L, T)>,
-    ) -> Result<()> {
+    ) {
         let entries = entries.into_iter();
-        self.say(Block::Entries(entries.map(|(l, t)| (l.to_string(), t.to_string())).collect()))
+        self.say(Block::Entries(entries.map(|(l, t)| (l.to_string(), t.to_string())).collect()));
     }
 
     /// Writes a table, fitted to the width of the window.
-    pub(crate) fn table(&mut self, table: Table) -> Result<()> {
-        self.say(Block::Table(table))
+    pub(crate) fn table(&mut self, table: Table) {
+        self.say(Block::Table(table));
     }
 
     /// Writes a part of what there is to say, and keeps it for other forms.
-    pub(crate) fn say(&mut self, block: Block) -> Result<()> {
+    pub(crate) fn say(&mut self, block: Block) {
         let is_apart = matches!(block, Block::Heading(_) | Block::Conclusion { .. });
         let space = if is_apart && self.has_written { "\n" } else { "" };
-        self.write(&format!("{space}{}", text::of(&block, self.width)))?;
+        self.write(&format!("{space}{}", text::of(&block, self.width)));
         self.keep(block);
-        Ok(())
     }
 
-    /// Tells the user about something that is no result and stops nothing, on standard error.
+    /// Tells the user about something that is no result and stops nothing, on standard error;
+    /// unless the run is over, since no process reads the results.
     pub(crate) fn note(&mut self, text: impl Display) {
+        if self.written.is_err() && !self.owes_files() {
+            return;
+        }
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
         // A note that cannot be written has no thread to read it.
         let stderr = &mut self.stderr;
         let _ = self.progress.suspend(|| writeln!(stderr, "{style}note:{style:#} {text}"));
     }
 
-    /// Writes `document` to the JSON sink, if there is one, with the member `"provenance"`; and
-    /// with `"schema"` and `"version"`, unless it has them itself.
-    pub(crate) fn json(
-        &mut self,
-        schema: impl Into<Option<SchemaId>>,
-        document: &impl Serialize,
-    ) -> Result<()> {
-        let Some(sink) = &mut self.json else {
-            return Ok(());
-        };
-        let document = complete(schema.into(), document, &self.provenance)
-            .map_err(|error| Failure::io("cannot write JSON", error.into()))?;
-        let text = format!("{document:#}\n");
+    /// Writes a document of this schema to the JSON sink, if there is one: the members of these
+    /// objects, and where it comes from.
+    pub(crate) fn json<const N: usize>(&mut self, schema: SchemaId, parts: [Value; N]) {
+        let Some(sink) = &mut self.json else { return };
+        let origin = json!({ "provenance": &self.provenance });
+        let text = format!("{:#}\n", schema.document(parts.into_iter().chain([origin])));
         match sink {
             Sink::Stdout => {
                 let mut stdout = io::stdout().lock();
                 let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-                self.on_stdout(written)
+                self.on_stdout(written);
             }
             Sink::File(file) => {
-                self.written = file.write(&text);
-                Ok(())
+                self.written = mem::replace(&mut self.written, Ok(())).and(file.write(&text));
             }
         }
     }
 
     /// Writes the document of a run that Ctrl-C may have cut short, as its member `"interrupted"`
     /// says.
-    pub(crate) fn findings(&mut self, schema: SchemaId, document: &impl Serialize) -> Result<()> {
-        #[derive(Serialize)]
-        struct Findings<'a, D> {
-            interrupted: bool,
-            #[serde(flatten)]
-            document: &'a D,
-        }
-        let interrupted = self.was_interrupted();
-        self.json(schema, &Findings { interrupted, document })
+    pub(crate) fn findings(&mut self, schema: SchemaId, document: Value) {
+        let interrupted = json!({ "interrupted": self.was_interrupted() });
+        self.json(schema, [interrupted, document]);
     }
 
     /// Whether Ctrl-C cut short what is told: it stays as it is first asked, so that text, document
@@ -350,42 +325,46 @@ impl Output {
     }
 
     /// Why a run that was stopped has nothing to show.
-    pub(crate) fn stopped(&self) -> Failure {
-        let is_done = is_reader_gone() && !self.owes_files();
-        if is_done { Failure::told(Exit::Ok) } else { Failure::interrupted() }
+    pub(crate) fn stopped(&mut self) -> Failure {
+        match mem::replace(&mut self.written, Ok(())) {
+            Err(failure) => failure,
+            Ok(()) if is_reader_gone() && !self.owes_files() => Failure::told(Exit::Ok),
+            Ok(()) => Failure::interrupted(),
+        }
     }
 
-    fn write(&mut self, text: &str) -> Result<()> {
+    fn write(&mut self, text: &str) {
         self.has_written = true;
-        if self.muted {
-            return Ok(());
+        if !self.muted {
+            let stdout = &mut self.stdout;
+            let write = || stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+            let written = self.progress.suspend(write);
+            self.on_stdout(written);
         }
-        let stdout = &mut self.stdout;
-        let write = || stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-        let written = self.progress.suspend(write);
-        self.on_stdout(written)
     }
 
-    /// What comes of a write to standard output: a reader that has gone ends the run, unless a file
-    /// is still to be written.
-    fn on_stdout(&mut self, written: io::Result<()>) -> Result<()> {
-        match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
-            Err(failure) if failure.exit == Exit::Ok && self.owes_files() => {
-                self.muted = true;
-                Ok(())
-            }
-            other => other,
+    /// What comes of a write to standard output. One that fails ends the run, unless a file is
+    /// still to be written: then a reader that has gone is no failure.
+    fn on_stdout(&mut self, written: io::Result<()>) {
+        let Err(error) = written else { return };
+        self.muted = true;
+        let failure = Failure::io("cannot write to standard output", error);
+        if !self.owes_files() {
+            self.interrupt.request();
+        } else if failure.exit == Exit::Ok {
+            return;
         }
+        self.written = mem::replace(&mut self.written, Ok(())).and(Err(failure));
     }
 }
 
 /// Sees to it that files can be written into this folder, before anything is measured for them.
-pub(crate) fn prepare(folder: &Path) -> io::Result<()> {
-    match std::fs::create_dir(folder) {
-        Err(error) if !folder.is_dir() => return Err(error),
-        _ => {}
-    }
-    beside(folder).map(drop)
+pub(crate) fn prepare(folder: &Path) -> Result<()> {
+    let made = match std::fs::create_dir(folder) {
+        Err(error) if !folder.is_dir() => Err(error),
+        _ => beside(folder).map(drop),
+    };
+    made.map_err(|error| Failure::file("write", folder, error))
 }
 
 /// A new file in this folder, which is removed unless it is kept: with the rights that any file
@@ -431,11 +410,11 @@ mod tests {
         let path = directory.path().join("out.json");
         for (is_early, exit) in [(false, Exit::Violation), (true, Exit::Interrupted)] {
             let args = OutputArgs { json: Some(path.clone()), ..OutputArgs::default() };
-            let mut output = Output::new(&args, Interrupt::install().unwrap()).unwrap();
+            let mut output = Output::new(&args).unwrap();
             if is_early {
                 output.interrupt.request();
             }
-            output.findings(SchemaId("quiescence/costs", 1), &json!({})).unwrap();
+            output.findings(SchemaId("quiescence/costs", 1), json!({}));
             output.interrupt.request();
             let document: Value =
                 serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();

@@ -81,12 +81,12 @@ impl Axis {
 }
 
 impl Scale {
-    /// The scale on which all of these values can be told apart.
+    /// The scale of bars on which all of these values can be told apart.
     pub(crate) fn for_values(values: impl Iterator<Item = f64> + Clone) -> Scale {
         const FACTOR: f64 = 30.0;
         let least = values.clone().fold(f64::INFINITY, f64::min);
         let most = values.fold(0.0, f64::max);
-        if least > 0.0 && most > FACTOR * least { Scale::Logarithmic } else { Scale::Linear }
+        if least > 0.0 && most > FACTOR * least { Scale::Logarithmic } else { Scale::Bars }
     }
 
     /// Whether a value has a place.
@@ -264,9 +264,9 @@ mod tests {
         assert_eq!(Scale::Linear.marks(4.0, 4.0).len(), 2, "one value has an axis, too");
         assert_eq!(Scale::Logarithmic.marks(0.3, 40.0), [0.1, 1.0, 10.0, 100.0]);
         let scale = |values: [f64; 2]| Scale::for_values(values.into_iter());
-        assert_eq!(scale([1.0, 20.0]), Scale::Linear);
+        assert_eq!(scale([1.0, 20.0]), Scale::Bars);
         assert_eq!(scale([1.0, 200.0]), Scale::Logarithmic);
-        assert_eq!(scale([0.0, 200.0]), Scale::Linear);
+        assert_eq!(scale([0.0, 200.0]), Scale::Bars);
     }
 
     #[test]

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use simulate::cost::{Costs, Measured, MeasuredKernel, Picos};
 
-use crate::costs::measure;
+use crate::costs::{SCHEMA, measure};
 use crate::exit::{Exit, Failure, Result};
 use crate::machine::Machine;
-use crate::output::{Output, SchemaId};
+use crate::output::Output;
 
 /// Costs, and what they are called in tables.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -96,21 +96,11 @@ fn from_file(path: &Path) -> Result<Measured> {
         ))
     })?;
     let wrong = |reason: String| Failure::usage(format!("{shown}: {reason}"));
-    let no_costs = |reason: &str| wrong(format!("not the JSON of `rcu costs`: {reason}"));
-    let document: Value =
-        serde_json::from_str(&text).map_err(|error| no_costs(&error.to_string()))?;
-    let Some(rows) = document["costs"]["rows"].as_array() else {
-        return Err(no_costs("it has no rows of costs"));
-    };
-    let SchemaId(schema, version) = crate::costs::SCHEMA;
-    if document["schema"] != schema || document["version"] != version {
-        return Err(wrong(format!(
-            "{} version {}, where {schema:?} version {version} is wanted",
-            document["schema"], document["version"]
-        )));
-    }
-    let rows =
-        rows.iter().filter_map(|row| Some((row["id"].as_str()?, row["ns"]["median"].as_f64())));
+    let document: Value = SCHEMA
+        .read(&text)
+        .map_err(|reason| wrong(format!("not the JSON of `rcu costs`: {reason}")))?;
+    let rows = document["costs"]["rows"].as_array().into_iter().flatten();
+    let rows = rows.filter_map(|row| Some((row["id"].as_str()?, row["ns"]["median"].as_f64())));
     of_rows(rows, Needs::Memory).map_err(|id| {
         wrong(format!("{id} has no figure, or none of a cost of memory; a simulation needs it"))
     })

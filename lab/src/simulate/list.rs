@@ -6,38 +6,38 @@ use simulate::parameter::Parameter;
 use simulate::srcu::VARIANTS;
 use simulate::{EngineKind, Workload};
 
-use super::product::{self, NUMBERS};
+use super::product::{self, NUMBERS, Number};
 use super::{costs, srcu};
-use crate::exit::Result;
 use crate::output::Output;
 
 /// Prints all of it.
-pub(super) fn print(output: &mut Output) -> Result<()> {
-    output.heading("Engines (--engine)")?;
+pub(super) fn print(output: &mut Output) {
+    output.heading("Engines (--engine)");
     let engines = EngineKind::all();
     let lines = engines.iter().map(|engine| (engine.name(), engine.what()));
-    output.entries(lines.chain([(srcu::NAME, srcu::WHAT)]))?;
-    output.heading("Workloads (--workload)")?;
+    output.entries(lines.chain([(srcu::NAME, srcu::WHAT)]));
+    output.heading("Workloads (--workload)");
     let workloads = Workload::all();
-    output.entries(workloads.iter().map(|workload| (workload.name(), workload.what())))?;
-    output.heading("Costs (--costs)")?;
+    output.entries(workloads.iter().map(|workload| (workload.name(), workload.what())));
+    output.heading("Costs (--costs)");
     let presets = Costs::NAMES.iter().map(|name| (*name, "a preset"));
     output.entries(presets.chain([
         ("p3", "the same as p3-xeon-700mhz"),
         (costs::MEASURED, "measured on this machine, now"),
         ("FILE", "what `rcu costs --json FILE` wrote"),
-    ]))?;
-    output.heading("Delay functions of SRCU (--variant)")?;
-    output.line(VARIANTS.join(", "))?;
-    output.heading("Numbers (--set NAME=VALUE)")?;
+    ]));
+    output.heading("Delay functions of SRCU (--variant)");
+    output.line(VARIANTS.join(", "));
+    output.heading("Numbers (--set NAME=VALUE)");
     output.entries(NUMBERS.machine.iter().map(|number| {
         let value = units::count(product::usual(&number.name));
         (&number.name, format!("{} [machine {value}]", number.what))
-    }))?;
-    output.entries(owned(engines.iter().map(|each| (each.name(), each.parameters()))))?;
-    output.entries(owned(workloads.iter().map(|each| (each.name(), each.parameters()))))?;
+    }));
+    output.entries(owned(engines.iter().map(|each| (each.name(), each.parameters()))));
+    output.entries(owned(workloads.iter().map(|each| (each.name(), each.parameters()))));
     let numbers = NUMBERS.srcu.iter();
-    output.entries(numbers.map(|number| (&number.name, format!("{}: {}", srcu::NAME, number.what))))
+    let line = |number: &'static Number| (&number.name, format!("{}: {}", srcu::NAME, number.what));
+    output.entries(numbers.map(line));
 }
 
 /// Each number once, with all who have it and what it is there by default.

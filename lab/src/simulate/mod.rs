@@ -41,7 +41,7 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
         if output.has_json() {
             return Err(Failure::usage("--list is text; it has no JSON"));
         }
-        list::print(output)?;
+        list::print(output);
         return Ok(Exit::Ok);
     }
     let is_srcu = args.what_if.engine.contains(&None);

@@ -6,14 +6,15 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Parser;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 
+use simulate::ours::workloads;
 use simulate::replay::PARTS;
+use simulate::srcu::VARIANTS;
 use simulate::{EngineKind, Setup, Workload};
 
 use super::srcu;
-use crate::number;
+use crate::{arguments, number};
 
 const EXAMPLES: &str = include_str!("../help/simulate.txt").trim_ascii_end();
 
@@ -53,6 +54,8 @@ pub(crate) struct SimulateArgs {
         long,
         value_name = "A,B",
         value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(workloads::all().iter().map(|each| each.name)),
+        hide_possible_values = true,
         requires = "suite",
         conflicts_with = "validate"
     )]
@@ -112,7 +115,8 @@ pub(super) struct WhatIfArgs {
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) seed: Vec<u64>,
     /// Delay functions of `srcu` [default: all]
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(VARIANTS.iter().copied()))]
     pub(super) variant: Vec<String>,
     /// Another value for a number of an engine, a workload or the machine; `--list` prints their
     /// names
@@ -136,17 +140,9 @@ impl WhatIfArgs {
     }
 }
 
-/// A line of words as arguments.
-#[derive(Debug, clap::Parser)]
-struct Typed {
-    #[command(flatten)]
-    args: SimulateArgs,
-}
-
 /// The arguments that a line after `rcu simulate` stands for.
 pub(super) fn typed(line: &str) -> Result<SimulateArgs, clap::Error> {
-    let words = std::iter::once("rcu").chain(line.split_whitespace());
-    Typed::try_parse_from(words).map(|typed| typed.args)
+    arguments::options(line.split_whitespace())
 }
 
 /// An engine; none for SRCU, which has a machine of its own.

@@ -97,6 +97,14 @@ pub(super) fn run<R: Send + Sync>(jobs: &[Job<'_, R>], output: &mut Output) -> V
     results.into_iter().map(OnceLock::into_inner).collect()
 }
 
+/// The runs that have ended, of all, with what came of each.
+pub(super) fn ended<'a, T, R>(
+    runs: &'a [T],
+    results: &'a [Option<R>],
+) -> impl Iterator<Item = (&'a T, &'a R)> {
+    runs.iter().zip(results).filter_map(|(run, result)| Some((run, result.as_ref()?)))
+}
+
 /// Draws the progress until every thread has ended.
 fn listen<R>(jobs: &[Job<'_, R>], news: &Receiver<News>, output: &mut Output) {
     loop {
@@ -137,8 +145,7 @@ mod tests {
 
     #[test]
     fn results_stand_where_their_jobs_do_whoever_is_first() {
-        let interrupt = Interrupt::install().unwrap();
-        let mut output = Output::new(&OutputArgs::default(), interrupt).unwrap();
+        let mut output = Output::new(&OutputArgs::default()).unwrap();
         let others_done = AtomicUsize::new(0);
         let jobs: Vec<_> = (0..10).map(|number| slow(number, &others_done)).collect();
         let results = run(&jobs, &mut output);

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use bench::units;
 use comfy_table::{Cell, CellAlignment, Color};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use simulate::replay::{self, Finding, Fit, Fitted, Part, Role, Row, Variation, typical_factor};
 
 use super::options::typed;
@@ -116,14 +116,14 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
         .chain(varied.iter().filter_map(Varied::fault))
         .chain(unknown_booted(&rows));
     let broken: Vec<String> = broken.collect();
-    output.findings(SCHEMA, &document(&rows, &varied))?;
-    print(&rows, output)?;
+    output.findings(SCHEMA, document(&rows, &varied));
+    print(&rows, output);
     let has_engines = parts.iter().any(|part| part.source == ENGINES);
     if has_engines && output.has_pictures() && !output.interrupt.requested() {
         curves_over_cpus(output)?;
     }
     if vary {
-        vary::print(&varied, output)?;
+        vary::print(&varied, output);
     }
     broken.iter().for_each(|text| output.note(text));
     Ok(super::exit(output, !broken.is_empty()))
@@ -142,12 +142,11 @@ fn curves_over_cpus(output: &mut Output) -> Result<()> {
         }
         let jobs: Vec<_> = runs.iter().map(what_if::job).collect();
         let reports = pool::run(&jobs, output);
-        let done =
-            runs.iter().zip(&reports).filter_map(|(run, report)| Some((run, report.as_ref()?)));
         let engine = |run: &Run| vec![shape::plain("engine", run.engine.name())];
-        output.heading(title)?;
-        output.entries(lines.iter().map(|line| ("rcu simulate", line)))?;
-        curves::add(&done.collect::<Vec<_>>(), engine, output);
+        output.heading(title);
+        output.entries(lines.iter().map(|line| ("rcu simulate", line)));
+        let done: Vec<_> = pool::ended(&runs, &reports).collect();
+        curves::add(&done, engine, output);
     }
     Ok(())
 }
@@ -191,20 +190,20 @@ fn fitted(rows: &[Row]) -> Vec<Fitted> {
 
 /// Prints a table for each source, what brings its numbers about and what was fitted on it below
 /// it, and how many rows fit.
-fn print(rows: &[Row], output: &mut Output) -> Result<()> {
+fn print(rows: &[Row], output: &mut Output) {
     let fitted = fitted(rows);
     for own in rows.chunk_by(|a, b| a.source == b.source) {
         let (source, mechanisms) = (own[0].source, mechanisms(own));
-        output.heading(source)?;
-        output.table(table(own, &mechanisms))?;
+        output.heading(source);
+        output.table(table(own, &mechanisms));
         bars(own, output);
         let marks = (1..).zip(&mechanisms).map(|(number, text)| (number.to_string(), text));
-        output.entries(marks)?;
+        output.entries(marks);
         let booted = own.iter().filter_map(booted);
         output.entries(booted.map(|one| {
             let Booted { command, predicted, why, .. } = one;
             ("kernel", format!("{}: {command}. Predicted: {predicted}. {why}", one.figure))
-        }))?;
+        }));
         let own_fitted: Vec<Fitted> =
             fitted.iter().filter(|one| one.source == source).copied().collect();
         if own.iter().any(|row| row.fit() != Fit::NotCompared) {
@@ -213,11 +212,11 @@ fn print(rows: &[Row], output: &mut Output) -> Result<()> {
                 0 => String::new(),
                 _ => format!(" Fitted: {}.", names.join("; ")),
             };
-            output.paragraph(balance(own, &own_fitted) + &names)?;
+            output.paragraph(balance(own, &own_fitted) + &names);
         }
     }
-    output.heading("Together")?;
-    output.paragraph(balance(rows, &fitted))?;
+    output.heading("Together");
+    output.paragraph(balance(rows, &fitted));
     output.paragraph(format!(
         "A number fits if the ratio is within {} … {}. Fitted: a parameter was chosen so that it \
          comes out; predicted: it follows from parameters that were chosen without it. Free: the \
@@ -227,7 +226,7 @@ fn print(rows: &[Row], output: &mut Output) -> Result<()> {
         Row::FIT.0,
         Row::FIT.1,
         Row::DIFFERENCE_BELOW * 100.0,
-    ))
+    ));
 }
 
 /// Draws the numbers of a source that are modelled, those of one unit together.
@@ -381,7 +380,7 @@ const fn role(role: Role) -> &'static str {
 }
 
 /// The document that `--json` writes.
-fn document(rows: &[Row], varied: &[Varied]) -> impl Serialize {
+fn document(rows: &[Row], varied: &[Varied]) -> Value {
     let [fits, misses, not_compared, free, free_misses] = counts(rows);
     json!({
         "fit_low": Row::FIT.0,
@@ -398,7 +397,7 @@ fn document(rows: &[Row], varied: &[Varied]) -> impl Serialize {
     })
 }
 
-fn row_out(row: &Row) -> impl Serialize {
+fn row_out(row: &Row) -> Value {
     let (kind, published, ours, unit) = match &row.finding {
         Finding::Number { published, ours, unit } => {
             let kind = if row.is_difference() { "difference" } else { "number" };
@@ -506,8 +505,8 @@ mod tests {
         assert_eq!(numbers(&wrong), ["+0.48 ms", "-0.10 ms", "–"]);
         let close = number(22.46, 22.44).beyond(22.47, 0.05);
         assert_eq!(numbers(&close), ["-0.01 ms", "-0.03 ms", "±0.05"]);
-        let json = serde_json::to_value(document(&[row], &[])).unwrap();
-        let (row, close) = (&json["rows"][0], |value: &serde_json::Value, to: f64| {
+        let json = document(&[row], &[]);
+        let (row, close) = (&json["rows"][0], |value: &Value, to: f64| {
             value.as_f64().is_some_and(|value| (value - to).abs() < 1e-9)
         });
         assert_eq!((&row["kind"], &row["ours"]), (&"difference".into(), &22.85.into()));
@@ -581,7 +580,7 @@ mod tests {
             Row::statement("s.t", "g", "a < b", ("1 < 2".into(), true), "m"),
             Row::not_modelled("s.t", "h", (7.5, "1/s"), "r"),
         ];
-        let json = serde_json::to_value(document(&rows, &[])).unwrap();
+        let json = document(&rows, &[]);
         assert_eq!(
             (&json["fits"], &json["misses"], &json["not_compared"]),
             (&1.into(), &1.into(), &1.into())

@@ -5,7 +5,6 @@ use std::fmt::Display;
 use bench::units;
 
 use crate::distinct::distinct;
-use crate::exit::Result;
 use crate::output::{self, Output};
 
 /// So many runs still stand side by side, each in a column of its own.
@@ -83,14 +82,14 @@ impl Shape {
 
     /// Prints a table for each group of these runs' figures: a column for each run if there are
     /// few, else a line.
-    pub(super) fn print(&self, runs: &[(Vec<Setting>, Vec<Group>)], output: &mut Output) -> Result {
+    pub(super) fn print(&self, runs: &[(Vec<Setting>, Vec<Group>)], output: &mut Output) {
         let groups = runs.first().map_or(&[][..], |(_, groups)| groups);
         for (number, (title, figures)) in groups.iter().enumerate() {
             let names = || figures.iter().map(|(name, _)| (*name).to_owned());
             let cells = |groups: &[Group]| -> Vec<String> {
                 groups[number].1.iter().map(|(_, cell)| cell.clone()).collect()
             };
-            output.heading(title)?;
+            output.heading(title);
             output.table(if runs.len() <= COLUMNS_MAX {
                 let heads = runs.iter().map(|(settings, _)| self.words(settings));
                 let header: Vec<_> = std::iter::once(String::new()).chain(heads).collect();
@@ -106,8 +105,7 @@ impl Shape {
                     [self.values(settings), cells(groups)].concat()
                 };
                 output::table(&header, self.varies.len().., runs.iter().map(row))
-            })?;
+            });
         }
-        Ok(())
     }
 }

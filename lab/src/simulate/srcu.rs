@@ -6,9 +6,8 @@ mod numbers;
 use std::time::Duration;
 
 use bench::units;
-use serde::Serialize;
-use serde_json::json;
-use simulate::srcu::{Options, Report, VARIANTS, variant};
+use serde_json::{Value, json};
+use simulate::srcu::{DelayFunction, Options, Report, VARIANTS, variant};
 
 use super::metric::percent;
 use super::options::WhatIfArgs;
@@ -54,8 +53,8 @@ pub(super) fn run(args: &WhatIfArgs, quick: bool, output: &mut Output) -> Result
     let jobs: Vec<_> = runs.iter().map(job).collect();
     let reports = pool::run(&jobs, output);
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
-    output.findings(SCHEMA, &json!({ "runs": all }))?;
-    print(&runs, &reports, output)?;
+    output.findings(SCHEMA, json!({ "runs": all }));
+    print(&runs, &reports, output);
     Ok(output.exit(Exit::Ok))
 }
 
@@ -66,7 +65,7 @@ fn runs(args: &WhatIfArgs, quick: bool) -> Result<Vec<Run>> {
     let given = [("hz", args.hz.is_empty()), ("cpus", args.cpus.is_empty())];
     let given: Vec<&str> = given.iter().filter(|(_, none)| !none).map(|(name, _)| *name).collect();
     numbers::check(&args.set, &given)?;
-    let mut options = Options::reports_of_2022(of(VARIANTS[0], 250)?);
+    let mut options = Options::reports_of_2022(of(VARIANTS[0], 250));
     options.calls /= if quick { 10 } else { 1 };
     if let Some(limit) = args.duration {
         if limit > LIMIT_NS_MAX {
@@ -116,7 +115,7 @@ impl Run {
         // A delay function may depend on the ticks a second.
         let set = self.sets.iter().find(|(name, _)| name == "hz");
         let hz = set.map_or(self.options.hz.into(), |(_, hz)| *hz);
-        self.options.delay = of(&self.variant, hz.try_into().unwrap_or(u32::MAX))?;
+        self.options.delay = of(&self.variant, hz.try_into().unwrap_or(u32::MAX));
         if let Err(number) = numbers::apply(&mut self.options, &self.sets) {
             return Ok(Some(number.to_owned()));
         }
@@ -125,13 +124,8 @@ impl Run {
     }
 }
 
-fn of(name: &str, hz: u32) -> Result<simulate::srcu::DelayFunction> {
-    variant(name, hz).ok_or_else(|| {
-        Failure::usage(format!(
-            "no delay function is called {name:?}; there are {}",
-            VARIANTS.join(", ")
-        ))
-    })
+fn of(name: &str, hz: u32) -> DelayFunction {
+    variant(name, hz).expect("--variant takes no other names")
 }
 
 /// Options of other engines' machines.
@@ -170,25 +164,23 @@ fn settings(Run { variant, options, sets }: &Run) -> Vec<Setting> {
 }
 
 /// Prints what all share, the figures, and what these are.
-fn print(runs: &[Run], reports: &[Option<Report>], output: &mut Output) -> Result<()> {
+fn print(runs: &[Run], reports: &[Option<Report>], output: &mut Output) {
     let shape = Shape::of(&runs.iter().map(settings).collect::<Vec<_>>());
-    output.line(shape.shared.join(", "))?;
-    let done =
-        || runs.iter().zip(reports).filter_map(|(run, report)| Some((run, report.as_ref()?)));
-    let told = done().map(|(run, report)| (settings(run), vec![figures(report)]));
-    shape.print(&told.collect::<Vec<_>>(), output)?;
+    output.line(shape.shared.join(", "));
+    let told =
+        pool::ended(runs, reports).map(|(run, report)| (settings(run), vec![figures(report)]));
+    shape.print(&told.collect::<Vec<_>>(), output);
     output.entries([
         ("p50, p99, max", "latency of a call"),
         ("worker", "its share of one CPU"),
         ("awake", "its longest time without sleeping"),
         ("pulls", "how often an idle CPU took over the preempted caller"),
-    ])?;
-    let incomplete = done().filter(|(_, report)| !report.is_complete());
+    ]);
+    let incomplete = pool::ended(runs, reports).filter(|(_, report)| !report.is_complete());
     let incomplete: Vec<&str> = incomplete.map(|(run, _)| run.variant.as_str()).collect();
     if !incomplete.is_empty() {
         output.note(format!("not all calls returned in time: {}", incomplete.join(", ")));
     }
-    Ok(())
 }
 
 fn figures(report: &Report) -> Group {
@@ -207,7 +199,7 @@ fn figures(report: &Report) -> Group {
 }
 
 /// A run and its report, which it has unless it was interrupted.
-fn run_out((Run { variant, options, sets }, report): (&Run, &Option<Report>)) -> impl Serialize {
+fn run_out((Run { variant, options, sets }, report): (&Run, &Option<Report>)) -> Value {
     json!({
         "variant": variant,
         "cpus": options.cpus,

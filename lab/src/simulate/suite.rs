@@ -13,8 +13,9 @@ use std::time::Duration;
 use bench::units;
 use comfy_table::{Cell, Color};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use simulate::ours::suite::{self, Aim, Case, Target};
+use simulate::ours::workloads::Workload;
 use simulate::ours::{self, Algorithm, Options, Report};
 
 use super::options::SimulateArgs;
@@ -51,12 +52,26 @@ pub(super) fn job(name: String, options: Options) -> Job<'static, Report> {
     }
 }
 
-/// A case, what its engines have shown, and what came of the aims.
-#[derive(Clone, Debug)]
+/// A case, what came of the aims, and what its engines have shown.
+#[derive(Clone, Debug, Serialize)]
 struct Judged {
-    case: Case,
-    reports: Vec<Report>,
+    name: &'static str,
+    what: &'static str,
+    cpus: usize,
+    /// CPUs of the workload's own machine.
+    #[serde(skip)]
+    cpus_own: usize,
     targets: Vec<Target>,
+    reports: Vec<Shown>,
+}
+
+/// What an engine has shown.
+#[derive(Clone, Debug, Serialize)]
+struct Shown {
+    engine: &'static str,
+    overhead_ppm: u64,
+    #[serde(flatten)]
+    report: Report,
 }
 
 /// Runs the suite and tells.
@@ -64,8 +79,8 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     let cases = cases(args)?;
     let reports = pool::run(&jobs(&cases), output);
     let judged = judge(cases, &reports);
-    output.findings(SCHEMA, &document(&judged, args.quick))?;
-    print(&judged, output)?;
+    output.findings(SCHEMA, document(&judged, args.quick));
+    print(&judged, output);
     // What is asked was recorded on the machines that the workloads have.
     let broken = match args.on_cpus {
         None => broken(&judged, &RECORDED.misses),
@@ -80,14 +95,6 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
 
 /// The cases that were asked for.
 fn cases(args: &SimulateArgs) -> Result<Vec<Case>> {
-    let all = suite::cases(args.quick);
-    let names: Vec<&str> = all.iter().map(|case| case.workload.name).collect();
-    if let Some(unknown) = args.only.iter().find(|only| !names.contains(&only.as_str())) {
-        return Err(Failure::usage(format!(
-            "no workload of the suite is called {unknown}; there are {}",
-            names.join(", ")
-        )));
-    }
     let is_asked_for = |case: &Case| {
         args.only.is_empty() || args.only.iter().any(|only| only == case.workload.name)
     };
@@ -97,7 +104,7 @@ fn cases(args: &SimulateArgs) -> Result<Vec<Case>> {
         case.options.check().map_err(refused)?;
         Ok(case)
     };
-    all.into_iter().filter(is_asked_for).map(on_machine).collect()
+    suite::cases(args.quick).into_iter().filter(is_asked_for).map(on_machine).collect()
 }
 
 /// Each case with each engine.
@@ -118,34 +125,37 @@ fn judge(cases: Vec<Case>, reports: &[Option<Report>]) -> Vec<Judged> {
     let judged = |(case, reports): (Case, &[Option<Report>])| {
         let reports = reports.iter().cloned().collect::<Option<Vec<Report>>>()?;
         let targets = suite::judge(&case, &reports);
-        Some(Judged { case, reports, targets })
+        let reports = Algorithm::NAMES.into_iter().zip(reports).map(|(engine, report)| {
+            let overhead_ppm = report.overhead_ppm();
+            Shown { engine, overhead_ppm, report }
+        });
+        let (Workload { name, what, cpus: cpus_own, .. }, cpus) =
+            (case.workload, case.options.cpus);
+        Some(Judged { name, what, cpus, cpus_own, targets, reports: reports.collect() })
     };
     cases.into_iter().zip(reports.chunks(Algorithm::NAMES.len())).filter_map(judged).collect()
 }
 
 /// Aims that are not reached and were when they were recorded.
 fn broken<'a>(judged: &'a [Judged], known: &[(String, Aim)]) -> Vec<(&'a str, &'a Target)> {
-    let of = |judged: &'a Judged| {
-        judged.targets.iter().map(|target| (judged.case.workload.name, target))
-    };
+    let of = |judged: &'a Judged| judged.targets.iter().map(|target| (judged.name, target));
     let is_broken = |(case, target): &(&str, &Target)| {
         !target.reached && !known.iter().any(|(name, aim)| name == case && *aim == target.aim)
     };
     judged.iter().flat_map(of).filter(is_broken).collect()
 }
 
-fn print(judged: &[Judged], output: &mut Output) -> Result<()> {
+fn print(judged: &[Judged], output: &mut Output) {
     for judged in judged {
-        let Case { workload, options } = &judged.case;
-        let larger = if options.cpus == workload.cpus { "" } else { "in proportion on " };
-        let machine = format!("{larger}{} CPUs", options.cpus);
-        output.heading(format!("{}: {}; {machine}", workload.name, workload.what))?;
-        output.table(figures(judged))?;
+        let Judged { name, what, cpus, cpus_own, .. } = judged;
+        let larger = if cpus == cpus_own { "" } else { "in proportion on " };
+        output.heading(format!("{name}: {what}; {larger}{cpus} CPUs"));
+        output.table(figures(judged));
     }
-    output.heading("What the columns are")?;
-    output.entries(RECORDED.columns.iter().map(|[head, what]| (head, what)))?;
-    output.heading(format!("{} with its default numbers, over the others", suite::JUDGED))?;
-    output.table(table(judged))?;
+    output.heading("What the columns are");
+    output.entries(RECORDED.columns.iter().map(|[head, what]| (head, what)));
+    output.heading(format!("{} with its default numbers, over the others", suite::JUDGED));
+    output.table(table(judged));
     let limit = |aim: Aim| units::figures(aim.limit_permille() as f64 / 1_000.0);
     let best = limit(Aim::Updates);
     output.entries([
@@ -159,24 +169,23 @@ fn print(judged: &[Judged], output: &mut Output) -> Result<()> {
             ),
         ),
         ("aims", "whether all aims of the line are met".to_owned()),
-    ])?;
+    ]);
     let all = judged.iter().flat_map(|judged| &judged.targets);
     let (reached, not): (Vec<&Target>, Vec<&Target>) = all.partition(|target| target.reached);
-    output.heading("Together")?;
-    output.paragraph(format!("Aims met: {}; missed: {}.", reached.len(), not.len()))?;
+    output.heading("Together");
+    output.paragraph(format!("Aims met: {}; missed: {}.", reached.len(), not.len()));
     for judged in judged {
         for target in judged.targets.iter().filter(|target| !target.reached) {
-            output.paragraph(miss(judged, target))?;
+            output.paragraph(miss(judged, target));
         }
     }
-    Ok(())
 }
 
 /// An aim that is not reached, in words.
 fn miss(judged: &Judged, target: &Target) -> String {
     format!(
         "missed: {}: {} {} of {}'s; {} {} is asked",
-        judged.case.workload.name,
+        judged.name,
         RECORDED.words[&target.aim][0],
         ratio(target.ratio_permille),
         target.against,
@@ -189,11 +198,10 @@ fn miss(judged: &Judged, target: &Target) -> String {
 fn figures(judged: &Judged) -> comfy_table::Table {
     let header =
         ["engine", "updates/s", "reads/s", "wait p50", "p99", "max", "CPU", "fences/s", "memory"];
-    let reports = Algorithm::NAMES.into_iter().zip(&judged.reports);
-    output::table(&header, 1.., reports.map(|(engine, report)| row(engine, report)))
+    output::table(&header, 1.., judged.reports.iter().map(row))
 }
 
-fn row(engine: &str, report: &Report) -> Vec<String> {
+fn row(Shown { engine, overhead_ppm, report }: &Shown) -> Vec<String> {
     let a_second = |count: u64| {
         let seconds = report.duration_ns as f64 / 1e9;
         if count == 0 { String::new() } else { units::figures(count as f64 / seconds) }
@@ -206,13 +214,13 @@ fn row(engine: &str, report: &Report) -> Vec<String> {
     let time = |ns: u64| if ns == 0 { String::new() } else { units::nanoseconds(ns as f64) };
     let peak = report.callbacks.waiting_bytes_peak;
     vec![
-        engine.to_owned(),
+        (*engine).to_owned(),
         a_second(report.updates),
         a_second(report.reads),
         time(waits.p50),
         time(waits.p99),
         time(waits.max),
-        super::metric::percent(report.overhead_ppm()),
+        super::metric::percent(*overhead_ppm),
         a_second(report.membarriers),
         if peak == 0 { String::new() } else { units::bytes(peak) },
     ]
@@ -222,7 +230,7 @@ fn table(judged: &[Judged]) -> comfy_table::Table {
     let heads = Aim::ALL.map(|aim| &*RECORDED.words[&aim][1]);
     let header: Vec<&str> = ["workload"].into_iter().chain(heads).chain(["aims"]).collect();
     let row = |judged: &Judged| {
-        let mut row = vec![Cell::new(judged.case.workload.name)];
+        let mut row = vec![Cell::new(judged.name)];
         let target = |aim| judged.targets.iter().find(|target| target.aim == aim);
         row.extend(Aim::ALL.map(|aim| cell(target(aim))));
         let all_reached = judged.targets.iter().all(|target| target.reached);
@@ -253,7 +261,7 @@ fn ratio(permille: u64) -> String {
 }
 
 /// The document that `--json` writes.
-fn document(judged: &[Judged], quick: bool) -> impl Serialize {
+fn document(judged: &[Judged], quick: bool) -> Value {
     let count = |reached| {
         let all = judged.iter().flat_map(|judged| &judged.targets);
         all.filter(|target| target.reached == reached).count()
@@ -263,32 +271,7 @@ fn document(judged: &[Judged], quick: bool) -> impl Serialize {
         "judged": suite::JUDGED,
         "reached": count(true),
         "not_reached": count(false),
-        "cases": judged.iter().map(case_out).collect::<Vec<_>>(),
-    })
-}
-
-#[derive(Debug, Serialize)]
-struct ReportOut<'a> {
-    engine: &'static str,
-    overhead_ppm: u64,
-    #[serde(flatten)]
-    report: &'a Report,
-}
-
-fn case_out(
-    Judged { case: Case { workload, options }, targets, reports }: &Judged,
-) -> impl Serialize {
-    let reports = Algorithm::NAMES.into_iter().zip(reports);
-    let reports = reports.map(|(engine, report)| {
-        let overhead_ppm = report.overhead_ppm();
-        ReportOut { engine, overhead_ppm, report }
-    });
-    json!({
-        "name": workload.name,
-        "what": workload.what,
-        "cpus": options.cpus,
-        "targets": targets,
-        "reports": reports.collect::<Vec<_>>(),
+        "cases": judged,
     })
 }
 
@@ -302,8 +285,8 @@ mod tests {
     }
 
     fn judged(targets: Vec<Target>) -> Judged {
-        let case = suite::cases(true).into_iter().next().unwrap();
-        Judged { case, reports: Vec::new(), targets }
+        let (name, what, reports) = ("idle", "", Vec::new());
+        Judged { name, what, cpus: 1, cpus_own: 1, targets, reports }
     }
 
     #[test]

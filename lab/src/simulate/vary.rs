@@ -4,11 +4,9 @@
 //! What was fitted is not fitted anew. A row that fits without its mechanism makes the exit code 1;
 //! one that misses with the mechanism as well is not brought about by it, and is no row that turns.
 
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use simulate::replay::{Role, Row, Variation};
 
-use crate::exit::Result;
 use crate::output::{self, Output};
 
 /// What a variation came to.
@@ -38,25 +36,25 @@ impl Varied {
     }
 
     /// It as JSON has it.
-    pub(super) fn out(&self) -> impl Serialize {
+    pub(super) fn out(&self) -> Value {
         json!({
-            "what": &self.what,
+            "what": self.what,
             "turned": self.turned.iter().map(row_out).collect::<Vec<_>>(),
             "unmoved": self.unmoved,
         })
     }
 }
 
-fn row_out(row: &Row) -> impl Serialize {
+fn row_out(row: &Row) -> Value {
     json!({
         "source": row.source,
-        "figure": &row.figure,
+        "figure": row.figure,
         "verdict": super::published::verdict(row).0,
     })
 }
 
 /// Prints a line for each, with the rows that turn.
-pub(super) fn print(varied: &[Varied], output: &mut Output) -> Result<()> {
+pub(super) fn print(varied: &[Varied], output: &mut Output) {
     let line = |one: &Varied| {
         let turned = one.turned.iter().map(|row| {
             let fitted = if row.role == Role::Fitted { " (fitted)" } else { "" };
@@ -65,8 +63,8 @@ pub(super) fn print(varied: &[Varied], output: &mut Output) -> Result<()> {
         });
         [one.what.clone(), turned.collect::<Vec<_>>().join("\n")]
     };
-    output.heading("What turns with another estimate, or without what a paper names")?;
-    output.table(output::table(&["changed", "rows that turn"], [], varied.iter().map(line)))
+    output.heading("What turns with another estimate, or without what a paper names");
+    output.table(output::table(&["changed", "rows that turn"], [], varied.iter().map(line)));
 }
 
 #[cfg(test)]
@@ -92,7 +90,6 @@ mod tests {
         assert_eq!(unmoved.turned, []);
         assert_eq!(unmoved.fault().as_deref(), Some("w: one fits all the same"));
         assert_eq!(varied(None, 1.2).fault(), None, "an estimate may decide nothing");
-        let json = serde_json::to_value(one.out()).unwrap();
-        assert_eq!(json["turned"][0]["verdict"], "does not fit");
+        assert_eq!(one.out()["turned"][0]["verdict"], "does not fit");
     }
 }

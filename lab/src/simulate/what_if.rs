@@ -1,8 +1,7 @@
 //! What if: engines on machines that one does not have, and every combination of what is varied.
 
 use bench::units;
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use simulate::{Report, run_with_progress};
 
 use super::options::WhatIfArgs;
@@ -56,11 +55,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let mut svg = output.open("--svg", args.svg.as_deref())?;
     let jobs: Vec<_> = runs.iter().map(job).collect();
     let reports = pool::run(&jobs, output);
-    let done: Vec<(&Run, &Report)> = runs
-        .iter()
-        .zip(&reports)
-        .filter_map(|(run, report)| Some((run, report.as_ref()?)))
-        .collect();
+    let done: Vec<(&Run, &Report)> = pool::ended(&runs, &reports).collect();
     let shape = Shape::of(&runs.iter().map(settings).collect::<Vec<_>>());
     let panels =
         || -> Vec<Panel> { done.iter().map(|(run, report)| panel(run, report, &shape)).collect() };
@@ -68,8 +63,8 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
         svg.write(&picture::file(&panels(), &shape.shared))?;
     }
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
-    output.findings(SCHEMA, &json!({ "runs": all }))?;
-    print(&shape, &done, output)?;
+    output.findings(SCHEMA, json!({ "runs": all }));
+    print(&shape, &done, output);
     curves::add(&done, settings, output);
     if !done.is_empty() {
         let title = "Who held the grace periods up, when";
@@ -119,7 +114,7 @@ fn panel(run: &Run, report: &Report, shape: &Shape) -> Panel {
 }
 
 /// Prints what all share, and the tables.
-fn print(shape: &Shape, done: &[(&Run, &Report)], output: &mut Output) -> Result<()> {
+fn print(shape: &Shape, done: &[(&Run, &Report)], output: &mut Output) {
     let Some((first, _)) = done.first() else {
         return output.line("Nothing was simulated to its end.");
     };
@@ -132,16 +127,16 @@ fn print(shape: &Shape, done: &[(&Run, &Report)], output: &mut Output) -> Result
             0 => String::new(),
             warm_up => format!(", after {} to warm up", units::nanoseconds(warm_up as f64)),
         }
-    ))?;
+    ));
     let told = done.iter().map(|(run, report)| (settings(run), metric::groups(report).to_vec()));
-    shape.print(&told.collect::<Vec<_>>(), output)
+    shape.print(&told.collect::<Vec<_>>(), output);
 }
 
 /// A run and its report, which it has unless it was interrupted.
-fn run_out((Run { setup, costs, .. }, report): (&Run, &Option<Report>)) -> impl Serialize {
+fn run_out((Run { setup, costs, .. }, report): (&Run, &Option<Report>)) -> Value {
     json!({
         "costs": costs,
-        "costs_ps": &setup.costs,
+        "costs_ps": setup.costs,
         "budget_ppm": setup.budget_ppm,
         "slice_ns": setup.slice,
         "softirq_runs": setup.softirq_runs,

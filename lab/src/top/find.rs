@@ -160,7 +160,7 @@ fn number_of_its_own(pid: u32) -> u32 {
 }
 
 /// Why a process that has a socket did not answer.
-pub(super) fn explain(pid: u32, error: io::Error, output: &Output) -> Failure {
+pub(super) fn explain(pid: u32, error: io::Error, output: &mut Output) -> Failure {
     let why = match error.kind() {
         ErrorKind::Interrupted => return output.stopped(),
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => return does_not_serve(pid),

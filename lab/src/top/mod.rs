@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::exit::{Exit, Failure, Result};
+use crate::exit::{Failure, Result};
 use crate::number::{real_within, within};
 use crate::output::{Output, SchemaId};
 use answer::Answer;
@@ -43,22 +43,22 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit> {
+pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result {
     let Some(pid) = args.pid else {
         let processes = find::all(output);
         if output.must_stop() {
             return Err(output.stopped());
         }
-        document(processes.iter(), output)?;
-        view::list(&processes, output)?;
-        return Ok(Exit::Ok);
+        document(processes.iter(), output);
+        view::list(&processes, output);
+        return Ok(());
     };
     let socket = find::socket_of(pid)?;
     let first = find::ask(&socket, Some(pid), output);
     let first = first.map_err(|error| find::explain(pid, error, output))?;
     if output.has_json() {
-        document([&first].into_iter(), output)?;
-        return Ok(Exit::Ok);
+        document([&first].into_iter(), output);
+        return Ok(());
     }
     let is_live = io::stdout().is_terminal();
     let keyboard = is_live.then(Keyboard::open);
@@ -72,24 +72,24 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit> {
             key != Some(b'q')
         });
         if !is_whole {
-            return Ok(Exit::Ok);
+            return Ok(());
         }
         let later = match find::ask(&socket, Some(pid), output) {
             Ok(later) => later,
-            Err(_) if output.must_stop() => return Ok(Exit::Ok),
+            Err(_) if output.must_stop() => return Ok(()),
             Err(_) if !find::is_alive(pid) => {
-                output.line(format_args!("process {pid} has ended"))?;
-                return Ok(Exit::Ok);
+                output.line(format_args!("process {pid} has ended"));
+                return Ok(());
             }
             Err(error) => return Err(find::explain(pid, error, output)),
         };
         if !is_live {
-            view::lines(&earlier, &later, order, output)?;
-            return Ok(Exit::Ok);
+            view::lines(&earlier, &later, order, output);
+            return Ok(());
         }
         clear().map_err(|error| Failure::io("cannot write to standard output", error))?;
-        view::process(&earlier, &later, order, output)?;
-        output.line("q ends this, s sorts.")?;
+        view::process(&earlier, &later, order, output);
+        output.line("q ends this, s sorts.");
         earlier = later;
     }
 }
@@ -101,10 +101,10 @@ fn clear() -> io::Result<()> {
     stdout.flush()
 }
 
-fn document<'a>(answers: impl Iterator<Item = &'a Answer>, output: &mut Output) -> Result<()> {
+fn document<'a>(answers: impl Iterator<Item = &'a Answer>, output: &mut Output) {
     // What the processes answered, as it came.
     let processes: Vec<&Value> = answers.map(|answer| &answer.came).collect();
-    output.json(SCHEMA, &json!({ "processes": processes, }))
+    output.json(SCHEMA, [json!({ "processes": processes })]);
 }
 
 #[cfg(test)]

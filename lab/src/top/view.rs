@@ -7,11 +7,10 @@ use bench::units;
 use clap::ValueEnum;
 
 use super::answer::{Answer, Domain, Process};
-use crate::exit::Result;
 use crate::output::{self, Output};
 
 /// The processes that serve.
-pub(super) fn list(answers: &[Answer], output: &mut Output) -> Result<()> {
+pub(super) fn list(answers: &[Answer], output: &mut Output) {
     if answers.is_empty() {
         return output.paragraph(
             "No process of this user serves its statistics here. Start one with \
@@ -33,8 +32,8 @@ pub(super) fn list(answers: &[Answer], output: &mut Output) -> Result<()> {
             sum(|domain| domain.stalls),
         ]
     };
-    output.table(output::table(&header, [0, 2, 3, 4, 5], answers.iter().map(row)))?;
-    output.line("rcu top PID shows one of them.")
+    output.table(output::table(&header, [0, 2, 3, 4, 5], answers.iter().map(row)));
+    output.line("rcu top PID shows one of them.");
 }
 
 /// What the domains are sorted by.
@@ -122,30 +121,19 @@ fn rows<'a>(
 }
 
 /// One line a domain, for programs that read lines.
-pub(super) fn lines(
-    earlier: &Answer,
-    later: &Answer,
-    order: Order,
-    output: &mut Output,
-) -> Result<()> {
+pub(super) fn lines(earlier: &Answer, later: &Answer, order: Order, output: &mut Output) {
     let (domains, rows) = rows(&earlier.process, &later.process, order);
     for (domain, row) in domains.into_iter().zip(rows) {
         let cells = COLUMNS.iter().zip(row).map(|((title, _), cell)| format!("{title}: {cell}"));
         let longest = longest(domain).map(|text| format!("longest reader: {text}"));
         let kept = protected(domain).map(|text| format!("kept by hazard pointers: {text}"));
         let line: Vec<String> = cells.chain(longest).chain(kept).collect();
-        output.line(line.join("; "))?;
+        output.line(line.join("; "));
     }
-    Ok(())
 }
 
 /// The domains of a process, and what they did between two replies.
-pub(super) fn process(
-    earlier: &Answer,
-    later: &Answer,
-    order: Order,
-    output: &mut Output,
-) -> Result<()> {
+pub(super) fn process(earlier: &Answer, later: &Answer, order: Order, output: &mut Output) {
     let (earlier, later) = (&earlier.process, &later.process);
     output.paragraph(format_args!(
         "{} (process {}), {} fences, {} {}",
@@ -154,10 +142,10 @@ pub(super) fn process(
         later.fences,
         units::count(later.domains_total),
         if later.domains_total == 1 { "domain" } else { "domains" },
-    ))?;
+    ));
     let hidden = later.domains_total.saturating_sub(later.domains.len() as u64);
     if hidden != 0 {
-        output.line(format_args!("{} of them are not listed", units::count(hidden)))?;
+        output.line(format_args!("{} of them are not listed", units::count(hidden)));
     }
     let (domains, rows) = rows(earlier, later, order);
     let kept = columns_that_fit(&rows, output.width.into());
@@ -165,14 +153,14 @@ pub(super) fn process(
     let is_number = |place: &usize| kept[*place] >= 2;
     let numbers = (0..kept.len()).filter(is_number);
     let rows = rows.iter().map(|row| kept.iter().map(|&column| &row[column]));
-    output.table(output::table(&header, numbers, rows))?;
-    output.line("")?;
+    output.table(output::table(&header, numbers, rows));
+    output.line("");
     let of =
         |domain: &&Domain| Some((format!("longest reader of {}", domain.name), longest(domain)?));
     let in_it = |domain: &&Domain| {
         Some((format!("kept in {} by hazard pointers", domain.name), protected(domain)?))
     };
-    output.entries(domains.iter().filter_map(of).chain(domains.iter().filter_map(in_it)))
+    output.entries(domains.iter().filter_map(of).chain(domains.iter().filter_map(in_it)));
 }
 
 /// What hazard pointers keep from being freed.

@@ -3,26 +3,40 @@
 //! Which verdict a busy machine allows is not what these tests are about: changes are made so large
 //! that no noise hides them, or are undone by a threshold that no noise passes.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::common::expect::skip;
 use crate::common::schema::{accepted_changes, hold};
-use crate::common::{expect_code, fails, file, json, prints, rcu, run, told};
+use crate::common::{documented, expect_code, fails, file, json, prints, rcu, run, told};
 
 /// A program that writes the document of a benchmark with these nanoseconds, by whatever words it
 /// is run; each run in this directory adds another digit, as noise does.
 fn program(directory: &Path, name: &str, ns: &[(&str, u32)]) -> PathBuf {
-    let metric = |(rival, ns): &(&str, u32)| {
-        format!(
-            r#"{{"name":"{rival}","ours":true,"metrics":[{{"name":"read","unit":"ns",
-            "spread":{{"median":{ns}.$d,"low":{ns}.$d,"high":{ns}.$d}}}}]}}"#
-        )
+    let spreads: Vec<_> = ns.iter().map(|(rival, ns)| (*rival, spread(ns))).collect();
+    prepared(directory, name, "", &spreads)
+}
+
+/// The spread of a figure of so many nanoseconds.
+fn spread(ns: impl Display) -> String {
+    format!(r#"{{"median":{ns}.$d,"low":{ns}.$d,"high":{ns}.$d}}"#)
+}
+
+/// What stands in the place of a spread of which nothing counted.
+const NONE: &str = r#"null,"missing":"threads never ran at once""#;
+
+/// A program with these spreads, in which a shell has done this before: its `n` is the number of
+/// the run, and `run` is what the document has of it.
+fn prepared(directory: &Path, name: &str, words: &str, spreads: &[(&str, String)]) -> PathBuf {
+    let metric = |(rival, spread): &(&str, String)| {
+        let metric = format!(r#"{{"name":"read","unit":"ns","spread":{spread}}}"#);
+        format!(r#"{{"name":"{rival}","ours":true,"metrics":[{metric}]}}"#)
     };
-    let rivals: Vec<String> = ns.iter().map(metric).collect();
+    let rivals: Vec<String> = spreads.iter().map(metric).collect();
     let script = format!(
-        "#!/bin/sh\necho >> {0}\nd=$(($(wc -l < {0}) % 10))\n\
-         cat <<END\n{{\"schema\":\"quiescence/bench\",\"cases\":\
+        "#!/bin/sh\necho >> {0}\nn=$(wc -l < {0})\nd=$((n % 10))\n{words}\n\
+         cat <<END\n{{\"schema\":\"quiescence/bench\",$run\"cases\":\
          [{{\"id\":\"read/1-thread\",\"rivals\":[{1}]}}]}}\nEND\n",
         directory.join("runs").display(),
         rivals.join(",")
@@ -47,17 +61,13 @@ fn of_mode(directory: &Path, name: &str, mode: u32, text: &str) -> PathBuf {
 
 /// Compares two programs; the exit code, what was written, and the document.
 fn compare(base: &Path, candidate: &Path, more: &[&str]) -> (i32, String, serde_json::Value) {
-    let directory = tempfile::tempdir().unwrap();
-    let document = directory.path().join("out.json");
     let mut command = rcu(["compare", "bench read", "--rounds", "20"]);
     command.args(more).arg("--with").arg(base).arg("--candidate").arg(candidate);
-    command.arg("--json").arg(&document);
-    let (code, stdout, stderr) = told(&command.output().unwrap());
+    let (output, document) = documented(&mut command);
+    let (code, stdout, stderr) = told(&output);
     let expected = ["note: the page is in ", " s left: ", "longer than planned: "];
     let is_expected = |line: &str| expected.iter().any(|part| line.contains(part));
     assert!(stderr.lines().all(is_expected), "{stderr}");
-    let document = json(&document);
-    hold(&document);
     (code, stdout, document)
 }
 
@@ -179,15 +189,9 @@ fn what_cannot_be_measured_is_skipped_and_not_condemned() {
     // What is known to work does not: then the words are wrong.
     expect_code(&with(&broken, &good), 2);
     // The runs take once and twice as long by turns of their own.
-    let script = std::fs::read_to_string(&good).unwrap();
-    let count = directory.path().join("count");
-    let turns = format!(
-        "echo >> {0}; d=0; case $(($(wc -l < {0}) % 4)) in 0|1) x=1000 ;; *) x=2000 ;; esac",
-        count.display()
-    );
-    let script = script.replacen("cat <<END", &format!("{turns}\ncat <<END"), 1);
-    let script = script.replace("1000.$d", "$x.$d");
-    let noisy = executable(directory.path(), "noisy", script);
+    let turns = "case $((n % 4)) in 0|1) x=1000 ;; *) x=2000 ;; esac";
+    let alone = tempfile::tempdir().unwrap();
+    let noisy = prepared(alone.path(), "noisy", turns, &[("quiescence", spread("$x"))]);
     let (code, stdout, _) = compare(&noisy, &noisy, &["--rounds", "20"]);
     assert!(code == 125 && stdout.contains("too noisy"), "{code}: {stdout}");
 }
@@ -196,15 +200,9 @@ fn what_cannot_be_measured_is_skipped_and_not_condemned() {
 fn a_figure_that_is_missing_is_told_with_its_reason_and_runs_are_counted() {
     let directory = tempfile::tempdir().unwrap();
     let whole = program(directory.path(), "whole", &[("cell", 1000), ("domain", 1000)]);
-    let script = std::fs::read_to_string(&whole).unwrap();
-    // Of the first figure nothing counted.
-    let missing = script.replacen(
-        r#""spread":{"median":1000.$d,"low":1000.$d,"high":1000.$d}"#,
-        r#""spread":null,"missing":"threads never ran at once""#,
-        1,
-    );
-    let missing = missing.replace(r#","cases""#, r#","run":{"verdict":"incomplete"},"cases""#);
-    let half = executable(directory.path(), "half", missing);
+    let incomplete = r#"run='"run":{"verdict":"incomplete"},'"#;
+    let spreads = [("cell", NONE.to_owned()), ("domain", spread(1000))];
+    let half = prepared(directory.path(), "half", incomplete, &spreads);
     let (code, stdout, document) = compare(&whole, &half, &[]);
     assert_eq!(code, 125, "one figure decides, and is not known: {stdout}");
     let first = stdout.lines().find(|line| !line.is_empty()).unwrap();
@@ -237,16 +235,10 @@ fn rounds_are_saved_and_compared_with_later() {
     let (fast, slow) = (made("fast", 1000), made("slow", 1100));
     // The first figure is in all rounds, the second in those whose number in four `is` so.
     let lossy = |name: &str, is: &str| {
-        let count = directory.path().join("count");
-        let script = std::fs::read_to_string(&fast).unwrap();
-        let turns = r#"echo >> COUNT; spread='null,"missing":"disturbed"'
-            [ $(($(wc -l < COUNT) % 4)) IS ] && spread='{"median":1000,"low":1000,"high":1000}'"#;
-        let turns = turns.replace("COUNT", count.to_str().unwrap()).replace("IS", is);
-        let script = script.replacen("cat <<END", &format!("{turns}\ncat <<END"), 1);
-        let (first, second) = script.split_once("seize").unwrap();
-        let whole = r#"{"median":1000.$d,"low":1000.$d,"high":1000.$d}"#;
-        let second = second.replace(whole, "$spread");
-        executable(directory.path(), name, format!("{first}seize{second}"))
+        let turns = r#"[ $((n % 4)) IS ] && spread='{"median":1000,"low":1000,"high":1000}'"#;
+        let turns = format!("spread='{NONE}'\n{}", turns.replace("IS", is));
+        let spreads = [("quiescence", spread(1000)), ("seize", "$spread".to_owned())];
+        prepared(directory.path(), name, &turns, &spreads)
     };
     let with = |words: &[&str], candidate: &Path| {
         command(words).arg("--candidate").arg(candidate).output().unwrap()
@@ -285,12 +277,7 @@ fn rounds_are_saved_and_compared_with_later() {
 #[test]
 fn rounds_without_figures_are_not_saved() {
     let directory = tempfile::tempdir().unwrap();
-    let whole = program(directory.path(), "whole", &[("quiescence", 1000)]);
-    let none = std::fs::read_to_string(&whole).unwrap().replace(
-        r#"{"median":1000.$d,"low":1000.$d,"high":1000.$d}"#,
-        r#"null,"missing":"threads never ran at once""#,
-    );
-    let never = executable(directory.path(), "never", none);
+    let never = prepared(directory.path(), "never", "", &[("quiescence", NONE.to_owned())]);
     let mut command = rcu(["compare", "--save", "one", "--rounds", "15", "--time", "1"]);
     command.arg("bench read").arg("--folder").arg(directory.path());
     let output = command.arg("--candidate").arg(&never).output().unwrap();

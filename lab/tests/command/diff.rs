@@ -1,7 +1,6 @@
 //! `rcu diff`: profiles of other programs, loads that are sampled here, pages.
 
-use crate::common::schema::hold;
-use crate::common::{expect_code, file, json, rcu, told};
+use crate::common::{documented, expect_code, file, json, rcu, told};
 
 const BEFORE: &str = "main;read 60\nmain;lock 40\n";
 const AFTER: &str = "main;read 60\nmain;lock;wait 140\n";
@@ -9,13 +8,11 @@ const AFTER: &str = "main;read 60\nmain;lock;wait 140\n";
 #[test]
 fn files_are_compared_for_a_unit_of_work() {
     let directory = tempfile::tempdir().unwrap();
-    let path = |name: &str| directory.path().join(name);
+    let page = directory.path().join("out.html");
     let (a, b) = (file(directory.path(), "a.txt", BEFORE), file(directory.path(), "b.txt", AFTER));
     let mut command = rcu(["diff", "--work-a", "100", "--work-b", "100"]);
-    command.args([&a, &b]).arg("--json").arg(path("out.json")).arg("--html").arg(path("out.html"));
-    let (stdout, _) = expect_code(&command.output().unwrap(), 0);
-    let document = json(&path("out.json"));
-    hold(&document);
+    let (output, document) = documented(command.args([&a, &b]).arg("--html").arg(&page));
+    let (stdout, _) = expect_code(&output, 0);
     assert_eq!(
         (&document["schema"], &document["scale"]),
         (&"quiescence/diff".into(), &"samples-per-unit".into())
@@ -26,7 +23,7 @@ fn files_are_compared_for_a_unit_of_work() {
     assert_eq!((&functions[0]["after"], &functions[3]["before"]), (&1.4.into(), &0.4.into()));
     assert!(stdout.contains("wait") && stdout.contains("+1.40"), "{stdout}");
     assert!(!stdout.contains("read"), "what did not grow is not shown: {stdout}");
-    let page = std::fs::read_to_string(path("out.html")).unwrap();
+    let page = std::fs::read_to_string(page).unwrap();
     assert_eq!(page.matches("<svg").count(), 2, "as wide as before, and as after");
     assert!(page.contains("wait: 0.00 before, 1.40 after"), "{page}");
     assert!(page.contains("Where this comes from") && page.contains("<dt>date</dt>"), "{page}");

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 
-use crate::common::schema::hold;
-use crate::common::{advised, expect_code, fails, file, json, rcu, refused, run, tiny};
+use crate::common::{advised, documented, expect_code, fails, file, json, rcu, refused, run, tiny};
 
 #[test]
 fn two_kinds_of_results_do_not_share_a_file() {
@@ -35,6 +34,17 @@ fn a_full_disk_is_no_usage_error() {
         fails(&output, 5, "cannot write to standard output");
     }
     fails(&tiny(&["--json", "/dev/full"]).output().unwrap(), 5, "cannot write /dev/full");
+}
+
+/// The first line that could not be written ended the command.
+#[test]
+fn a_disk_that_is_full_under_standard_output_does_not_cost_a_file_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("simulated.md");
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = rcu([OsStr::new("simulate"), OsStr::new("--markdown"), path.as_os_str()]);
+    fails(&command.stdout(full).output().unwrap(), 5, "cannot write to standard output");
+    assert!(std::fs::read_to_string(path).unwrap().contains("## Grace periods"));
 }
 
 #[test]
@@ -126,7 +136,8 @@ fn each_command_has_a_manual_page() {
 fn has_whole_figures(stdout: &str, name: &str) {
     let is_figure = |line: &str| line.starts_with(name) && line.contains(" ns");
     assert!(stdout.lines().any(is_figure), "{stdout}");
-    for line in stdout.lines() {
+    // What has no figure is told in a sentence, which breaks between any two words.
+    for line in stdout.lines().take_while(|line| !line.starts_with("No figure: ")) {
         assert!(line.chars().count() <= 80, "{line}");
         let is_unit = |word| ["ns", "µs", "ms", "%", "B", "KiB", "MiB"].contains(&word);
         // Columns are two blanks apart, or more, if the next cell is not as wide as its column.
@@ -147,13 +158,10 @@ fn a_figure_is_never_split_from_its_unit_at_80_columns() {
 fn costs_alone_have_json_and_a_page_too() {
     let directory = tempfile::tempdir().unwrap();
     let page = directory.path().join("page.html");
-    let document = directory.path().join("costs.json");
-    let files = ["--json", document.to_str().unwrap(), "--html", page.to_str().unwrap()];
-    let mut command = rcu(["costs", "--quick"].iter().chain(&files));
-    let (stdout, _) = expect_code(&command.env("COLUMNS", "80").output().unwrap(), 0);
+    let mut command = rcu(["costs", "--quick", "--html"]);
+    let (output, report) = documented(command.arg(&page).env("COLUMNS", "80"));
+    let (stdout, _) = expect_code(&output, 0);
     has_whole_figures(&stdout, "instruction ");
-    let report = json(&document);
-    hold(&report);
     assert_eq!(report["schema"], "quiescence/costs");
     let page = std::fs::read_to_string(page).unwrap();
     // On a machine that does something else no figure may be left to draw.

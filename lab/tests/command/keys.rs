@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::common::{advised, expect_code, fails, file, json, tiny, told};
+use crate::common::{advised, documented, expect_code, fails, file, tiny, told};
 use serde_json::Value;
 
 /// Runs on these bytes as a key file, or as standard input, and gives back the JSON and standard
@@ -10,18 +10,16 @@ use serde_json::Value;
 fn with_keys(bytes: &[u8], is_piped: bool) -> (Value, String) {
     let directory = tempfile::tempdir().unwrap();
     let file = file(directory.path(), "keys.txt", bytes);
-    let out = directory.path().join("out.json");
     let keys = if is_piped { "-" } else { file.to_str().unwrap() };
-    let mut command = tiny(&["--keys", keys, "--json", out.to_str().unwrap()]);
+    let mut command = tiny(&["--keys", keys]);
     if is_piped {
         let (pipe, mut writer) = io::pipe().unwrap();
         writer.write_all(bytes).unwrap();
         command.stdin(pipe);
     }
-    let output = command.output().unwrap();
+    let (output, document) = documented(&mut command);
     advised(&output);
-    let (_, _, stderr) = told(&output);
-    (json(&out), stderr)
+    (document, told(&output).2)
 }
 
 #[test]

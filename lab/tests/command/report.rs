@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::common::schema::hold;
-use crate::common::{TINY, advised, expect_code, json, rcu, run, tiny};
+use crate::common::{TINY, advised, documented, expect_code, file, json, rcu, tiny};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -102,10 +102,7 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
 
 #[test]
 fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
-    let directory = tempfile::tempdir().unwrap();
-    let out = directory.path().join("out.json");
-    let args = TINY.iter().copied().chain(["--quick", "--json", out.to_str().unwrap()]);
-    let output = run(args);
+    let (output, report) = documented(rcu(TINY).arg("--quick"));
     let (stdout, is_noisy) = advised(&output);
     let stderr = String::from_utf8(output.stderr).unwrap();
     for expected in
@@ -115,8 +112,6 @@ fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
     }
     assert!(!(stdout.clone() + &stderr).contains('\u{1b}'), "escape codes in a pipe:\n{stdout}");
     assert!(!stderr.contains(['\r', '█', '░']), "a progress bar in a pipe: {stderr}");
-    let report = json(&out);
-    hold(&report);
     assert_eq!(report["costs"]["rows"][0]["id"], "instruction");
     if is_noisy || is_cut_short(&report) {
         return;
@@ -133,10 +128,10 @@ fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
 #[test]
 fn the_page_is_self_contained_and_light_and_dark() {
     let directory = tempfile::tempdir().unwrap();
-    let (out, path) = (directory.path().join("out.json"), directory.path().join("page.html"));
-    let files = ["--json", out.to_str().unwrap(), "--html", path.to_str().unwrap()];
-    let (_, is_noisy) = advised(&run([&TINY[..], &["--skip", "costs"], &files].concat()));
-    let (report, page) = (json(&out), std::fs::read_to_string(path).unwrap());
+    let path = directory.path().join("page.html");
+    let mut command = rcu(TINY);
+    let (output, report) = documented(command.args(["--skip", "costs", "--html"]).arg(&path));
+    let ((_, is_noisy), page) = (advised(&output), std::fs::read_to_string(path).unwrap());
     // Of many without a figure for one reason the page has the number.
     for name in names(&report["designs"]) {
         assert!(page.contains(name), "{name} is missing");
@@ -171,17 +166,13 @@ fn the_page_is_self_contained_and_light_and_dark() {
 #[test]
 fn a_range_of_threads_draws_a_curve_of_every_design_for_each_load() {
     let directory = tempfile::tempdir().unwrap();
-    let (pictures, document) = (directory.path().join("p"), directory.path().join("d.json"));
-    let [pictures_name, document_name] = [&pictures, &document].map(|path| path.to_str().unwrap());
-    let args = ["--threads", "1..2", "--run-ms", "5", "--rounds", "1", "--skip", "costs", "--json"];
-    let keys = directory.path().join("keys");
+    let pictures = directory.path().join("p");
     let lines: String = (0..50).map(|line| format!("{line}\n")).collect();
-    std::fs::write(&keys, lines).unwrap();
-    let more = ["--pictures", pictures_name, "--keys", keys.to_str().unwrap()];
-    let args = args.iter().chain([&document_name]).chain(&more);
-    let (stdout, is_noisy) = advised(&run(args));
-    let document = json(&document);
-    hold(&document);
+    let keys = file(directory.path(), "keys", lines);
+    let mut command = rcu("--threads 1..2 --run-ms 5 --rounds 1 --skip costs".split(' '));
+    command.arg("--pictures").arg(&pictures).arg("--keys").arg(keys);
+    let (output, document) = documented(&mut command);
+    let (stdout, is_noisy) = advised(&output);
     assert!(document["sweeps"].as_array().unwrap().is_empty(), "curves are in their place");
     let curves = document["curves"].as_array().unwrap();
     if is_noisy {

@@ -1,7 +1,7 @@
 //! `rcu simulate` as a user runs it: what-if machines, the picture, refusals, and that it repeats.
 
 use crate::common::schema::hold;
-use crate::common::{expect_code, held, json, parsed, rcu, run};
+use crate::common::{documented, expect_code, held, json, parsed, rcu, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use simulate::replay::PARTS;
@@ -27,17 +27,13 @@ fn list(value: &Value) -> &[Value] {
 #[test]
 fn engines_stand_side_by_side_on_the_same_machine() {
     let directory = tempfile::tempdir().unwrap();
-    let (svg, document) = (directory.path().join("t.svg"), directory.path().join("t.json"));
-    let (svg_name, document_name) = (svg.to_str().unwrap(), document.to_str().unwrap());
-    let page = directory.path().join("t.html");
-    let args = ["--engine", "poll,tick", "--cpus", "2", "--svg", svg_name, "--json", document_name];
-    let args = [&args[..], &["--html", page.to_str().unwrap()]].concat();
-    let (stdout, _) = expect_code(&short(&args), 0);
+    let (svg, page) = (directory.path().join("t.svg"), directory.path().join("t.html"));
+    let mut command = rcu(SHORT.iter().chain(&["--engine", "poll,tick", "--cpus", "2", "--svg"]));
+    let (output, document) = documented(command.arg(&svg).arg("--html").arg(&page));
+    let (stdout, _) = expect_code(&output, 0);
     assert!(stdout.contains("dbench, 2 CPUs, 250 Hz"), "{stdout}");
     let header = stdout.lines().find(|line| line.contains("poll") && line.contains("tick"));
     assert!(header.is_some(), "{stdout}");
-    let document = json(&document);
-    hold(&document);
     assert_eq!(document["schema"], "quiescence/simulate");
     let runs = list(&document["runs"]);
     let engines: Vec<_> = runs.iter().map(|run| &run["report"]["engine"]["name"]).collect();

@@ -82,6 +82,17 @@ pub(crate) fn held(output: &Output) -> Value {
     document
 }
 
+/// Runs a command that writes its document to a file, beside what else it writes; and the document,
+/// which has its schema.
+pub(crate) fn documented(command: &mut Command) -> (Output, Value) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("out.json");
+    let output = command.arg("--json").arg(&path).output().expect("the command starts");
+    let document = json(&path);
+    schema::hold(&document);
+    (output, document)
+}
+
 /// A file with these bytes in a directory of the test's own.
 pub(crate) fn file(directory: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = directory.join(name);

@@ -16,8 +16,7 @@ use ::bench::statistics::{Spread, spread};
 use ::bench::units;
 use comfy_table::{Cell, Color};
 use quiescence::tuning::Engine;
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use simulate::histogram::Summary;
 use simulate::ours::suite::COUNT_MIN;
 use simulate::ours::workloads::{self, Workload};
@@ -108,7 +107,7 @@ struct Case {
 /// Runs both and tells.
 pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     let machine = Machine::detect();
-    machine.print(output)?;
+    machine.print(output);
     let measured = costs::measure_here(quick, Needs::Kernel, output)?;
     let costs = Costs::measured(&measured).expect("the kernel was measured");
     let mut cases = cases(&machine, costs, quick);
@@ -123,14 +122,14 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
         .filter(|(case, _)| !case.seen.is_empty())
         .map(|(case, model)| (case, pairs(&case.seen, model)))
         .collect();
-    print(&told, output)?;
+    print(&told, output);
     if let Some(share) = others.filter(|share| *share > OTHERS_MAX) {
         output.note(format!(
             "other programs used {:.0} % of the CPUs: run it again when the machine is calm",
             100.0 * share
         ));
     }
-    output.findings(SCHEMA, &document(&machine, &costs, &told, others))?;
+    output.findings(SCHEMA, document(&machine, &costs, &told, others));
     Ok(output.exit(Exit::Ok))
 }
 
@@ -221,20 +220,20 @@ fn all<'a>(told: &'a [(&Case, Vec<Pair>)]) -> impl Iterator<Item = (&'a Case, &'
     told.iter().flat_map(|(case, pairs)| pairs.iter().map(move |pair| (*case, pair)))
 }
 
-fn print(told: &[(&Case, Vec<Pair>)], output: &mut Output) -> Result<()> {
+fn print(told: &[(&Case, Vec<Pair>)], output: &mut Output) {
     for own in told.chunk_by(|(a, _), (b, _)| a.workload.name == b.workload.name) {
         let workload = &own[0].0.workload;
-        output.heading(format!("{}: {}", workload.name, workload.what))?;
-        output.table(table(own))?;
+        output.heading(format!("{}: {}", workload.name, workload.what));
+        output.table(table(own));
     }
-    output.heading("Together")?;
+    output.heading("Together");
     let within = all(told).filter(|(_, pair)| pair.within).count();
     output.paragraph(format!(
         "Of {} latencies and rates the model's is within {} to {} of what was seen for {within}.",
         all(told).count(),
         WITHIN.start(),
         WITHIN.end()
-    ))?;
+    ));
     for (case, pair) in all(told).filter(|(_, pair)| !pair.within) {
         output.line(format!(
             "missed: {}, {}: {} {} of what was seen",
@@ -242,9 +241,8 @@ fn print(told: &[(&Case, Vec<Pair>)], output: &mut Output) -> Result<()> {
             case.engine,
             pair.figure.name,
             units::figures(pair.ratio)
-        ))?;
+        ));
     }
-    Ok(())
 }
 
 fn table(told: &[(&Case, Vec<Pair>)]) -> comfy_table::Table {
@@ -270,7 +268,7 @@ fn document(
     costs: &Costs,
     told: &[(&Case, Vec<Pair>)],
     others_share: Option<f64>,
-) -> impl Serialize {
+) -> Value {
     let figure = |pair: &Pair| {
         json!({
             "figure": pair.figure.id,
@@ -342,12 +340,9 @@ mod tests {
         let cases = cases(&machine, costs, true);
         let values = counted(RATES, WAITS_NS);
         let told = [(&cases[0], pairs(&[values; 3], &Some(values)))];
-        let mut document =
-            serde_json::to_value(document(&machine, &costs, &told, Some(0.5))).unwrap();
-        document["interrupted"] = false.into();
-        let provenance = Provenance::of_this_run(false);
-        let whole = output::complete(Some(SCHEMA), &document, &provenance);
-        crate::schema::tests::hold(&whole.expect("it is JSON"));
+        let rest = json!({ "interrupted": false, "provenance": Provenance::of_this_run(false) });
+        let document = document(&machine, &costs, &told, Some(0.5));
+        crate::schema::tests::hold(&SCHEMA.document([document, rest]));
     }
 
     #[test]
