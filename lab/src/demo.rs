@@ -62,9 +62,6 @@ struct Stage {
 
 /// Runs `rcu demo`.
 pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<Exit> {
-    if output.has_json() {
-        return Err(Failure::usage("the demo is text; it has no JSON"));
-    }
     let lines: u32 = PARTS.iter().map(|part| part.lines).sum();
     let line = Duration::from_secs(args.seconds.into()) / lines;
     let domain = Domain::builder().name(NAME).build();

@@ -127,6 +127,13 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<Exit> {
+    use Command::{Completions, Demo, Man, Paths, Schema};
+    // Before the file is opened: an old document, or none, would stay there as if it were this one.
+    if cli.output.json.is_some()
+        && let Some(Demo(_) | Completions(_) | Schema(_) | Man(_) | Paths(_)) = &cli.command
+    {
+        return Err(Failure::usage("this command writes text; it has no JSON"));
+    }
     let interrupt =
         Interrupt::install().map_err(|error| Failure::io("cannot handle Ctrl-C", error))?;
     let mut output = Output::new(&cli.output, interrupt)?;

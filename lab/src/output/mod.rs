@@ -105,7 +105,7 @@ pub(crate) struct Output {
     has_written: bool,
     /// Files that are still to be written.
     opened: Opened,
-    /// What came of writing the document: told once the other files are written.
+    /// What came of writing standard output or the document: told once the files are written.
     written: Result<()>,
     /// No process reads standard output, but the run continues for the sake of a file.
     muted: bool,
@@ -292,7 +292,8 @@ impl Output {
                 self.on_stdout(written)
             }
             Sink::File(file) => {
-                self.written = file.write(&text);
+                let written = file.write(&text);
+                self.fail_at_the_end(written);
                 Ok(())
             }
         }
@@ -366,16 +367,23 @@ impl Output {
         self.on_stdout(written)
     }
 
-    /// What comes of a write to standard output: a reader that has gone ends the run, unless a file
-    /// is still to be written.
+    /// What comes of a write to standard output: where it fails the run ends, unless a file is
+    /// still to be written. A reader that has gone is then no failure, and a full disk is one.
     fn on_stdout(&mut self, written: io::Result<()>) -> Result<()> {
         match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
-            Err(failure) if failure.exit == Exit::Ok && self.owes_files() => {
+            Err(failure) if self.owes_files() => {
                 self.muted = true;
+                let is_full = failure.exit != Exit::Ok;
+                self.fail_at_the_end(if is_full { Err(failure) } else { Ok(()) });
                 Ok(())
             }
             other => other,
         }
+    }
+
+    /// Keeps the first failure until the files are written.
+    fn fail_at_the_end(&mut self, written: Result<()>) {
+        self.written = std::mem::replace(&mut self.written, Ok(())).and(written);
     }
 }
 

@@ -37,6 +37,20 @@ fn a_full_disk_is_no_usage_error() {
     fails(&tiny(&["--json", "/dev/full"]).output().unwrap(), 5, "cannot write /dev/full");
 }
 
+/// What was measured was lost with the text: a disk that is full for one need not be for the other.
+#[test]
+fn a_full_disk_does_not_cost_the_files_on_another() {
+    let directory = tempfile::tempdir().unwrap();
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let mut command = rcu(["simulate", "--duration", "1ms", "--json"]);
+    command.arg(path("a.json")).arg("--html").arg(path("a.html")).stdout(full);
+    fails(&command.output().unwrap(), 5, "cannot write to standard output");
+    assert_eq!(json(&path("a.json"))["schema"], "quiescence/simulate");
+    let page = std::fs::read_to_string(path("a.html")).unwrap();
+    assert!(page.contains("Grace periods"), "{page}");
+}
+
 #[test]
 fn the_advice_and_the_documentation_count_the_same_stores() {
     let documentation = include_str!("../../../quiescence/src/domain/guard.rs");

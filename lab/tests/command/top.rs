@@ -256,6 +256,20 @@ fn ctrl_c_ends_the_wait_for_an_answer() {
     }
 }
 
+/// It was told to start with QUIESCENCE_STATS=1.
+#[test]
+fn a_process_that_has_ended_is_told_apart_from_one_that_does_not_serve() {
+    let mut child = Command::new("true").spawn().unwrap();
+    let pid = child.id().to_string();
+    let status = || fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    while !status().contains("State:\tZ") {
+        thread::yield_now();
+    }
+    let runtime = runtime_directory();
+    fails(&top(runtime.path(), &[&pid]), 2, &format!("there is no process {pid}"));
+    assert!(child.wait().unwrap().success());
+}
+
 /// Of a child that has its parent's environment the parent's figures were shown.
 #[test]
 fn a_child_is_not_taken_for_its_parent() {
