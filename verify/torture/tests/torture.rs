@@ -54,7 +54,7 @@ fn a_full_disk_is_no_usage_error_and_seed_and_commit_come_first() {
 /// The file was opened when the run was over: a bad path cost an hour of torture its document.
 #[test]
 fn a_document_that_cannot_be_written_is_told_before_the_run() {
-    let args = "--only readers --seconds 3600 --json /nowhere/result".split(' ');
+    let args = "--only readers --seconds 1 --json /nowhere/result".split(' ');
     let (stdout, stderr) = expect_code(&run(args), 2);
     assert!(stdout.is_empty() && stderr.contains("cannot write the file of --json"), "{stderr}");
     let (stdout, stderr) = expect_code(&run("--list-mutants --json -".split(' ')), 2);
