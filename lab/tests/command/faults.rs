@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
+use std::process::Command;
 
 use crate::common::schema::hold;
 use crate::common::{advised, expect_code, fails, file, json, rcu, refused, run, tiny};
@@ -35,6 +36,16 @@ fn a_full_disk_is_no_usage_error() {
         fails(&output, 5, "cannot write to standard output");
     }
     fails(&tiny(&["--json", "/dev/full"]).output().unwrap(), 5, "cannot write /dev/full");
+}
+
+/// A signal ended the command without a word.
+#[test]
+fn a_limit_on_files_is_told_as_a_full_disk_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 0; exec \"$0\" simulate --duration 1ms --json \"$1\""]);
+    command.arg(env!("CARGO_BIN_EXE_rcu")).arg(directory.path().join("a.json"));
+    fails(&command.output().unwrap(), 5, "File too large");
 }
 
 /// What was measured was lost with the text: a disk that is full for one need not be for the other.
