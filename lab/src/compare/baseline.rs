@@ -119,11 +119,11 @@ impl Baseline {
             let name =
                 |cpu: &Option<String>| cpu.clone().unwrap_or_else(|| "unknown CPU".to_owned());
             format!(
-                "the baseline is of another machine: {} CPUs, {}; this one has {}, {}",
-                self.cpus,
+                "the baseline is of another machine ({}, CPUs: {}) than this one ({}, CPUs: {})",
                 name(&self.cpu),
-                here.1,
-                name(here.0)
+                self.cpus,
+                name(here.0),
+                here.1
             )
         })
     }
