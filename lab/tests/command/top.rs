@@ -262,7 +262,7 @@ fn a_process_that_ends_while_it_is_watched_is_said_to_have_ended() {
     let runtime = runtime_directory();
     let directory = runtime.path().join("quiescence");
     fs::create_dir(&directory).unwrap();
-    let mut command = Command::new("cat");
+    let mut command = Command::new("sh");
     let mut child = command.env("XDG_RUNTIME_DIR", runtime.path()).stdin(Stdio::piped()).spawn();
     let child = child.as_mut().unwrap();
     let (pid, stdin) = (child.id(), child.stdin.take());
