@@ -285,7 +285,7 @@ fn a_process_that_ends_while_it_is_watched_is_said_to_have_ended() {
 /// It was told to start with QUIESCENCE_STATS=1.
 #[test]
 fn a_process_that_has_ended_is_told_apart_from_one_that_does_not_serve() {
-    let mut child = Command::new("true").spawn().unwrap();
+    let mut child = Command::new("sh").args(["-c", "exit"]).spawn().unwrap();
     let pid = child.id().to_string();
     let status = || fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     while !status().contains("State:\tZ") {
