@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 use crate::exit::Exit;
@@ -29,6 +29,8 @@ impl Interrupt {
             )?;
             flag::register(signal, Arc::clone(&requested))?;
         }
+        // A file that may not grow is an error of a write, and no end of the process.
+        flag::register(SIGXFSZ, Arc::default())?;
         Ok(Interrupt(requested))
     }
 

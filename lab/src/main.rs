@@ -47,7 +47,7 @@ use ::bench::sampling;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
-use exit::{Exit, Result};
+use exit::{Exit, Failure, Result};
 use number::within;
 use output::{Output, OutputArgs};
 
@@ -151,6 +151,14 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<Exit> {
+    use Command::{Completions, Demo, Man, Paths, Schema};
+    // Before the file is opened: an old document, or none, would stay there as if it were this one.
+    if cli.output.json.is_some()
+        && let Some(Demo { .. } | Completions { .. } | Schema { .. } | Man { .. } | Paths(_)) =
+            &cli.command
+    {
+        return Err(Failure::usage("this command writes text; it has no JSON"));
+    }
     let mut output = Output::new(&cli.output)?;
     let exit = match &cli.sample {
         None => dispatch(cli, &mut output)?,

@@ -291,8 +291,10 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
         let line = text.lines().nth(number - 1).unwrap_or_default().trim();
         Failure::usage(format!("{path}, line {number}: {why}\n  {number} | {line}"))
     };
-    let lines: BTreeMap<Spanned<String>, Value> = toml::from_str(&text)
-        .map_err(|error| wrong(error.span().map(|span| span.start), error.message().trim_end()))?;
+    let lines: BTreeMap<Spanned<String>, Value> = toml::from_str(&text).map_err(|error| {
+        let why = error.message().trim_end().trim_start_matches("JSON ");
+        wrong(error.span().map(|span| span.start), why)
+    })?;
     let mut options = Vec::new();
     for (name, value) in lines {
         let id = name.as_ref().replace('-', "_");
@@ -310,7 +312,10 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
                 option.push(path.with_file_name(keys));
             }
             Value::String(text) => option.push(format!("={text}")),
-            Value::Array(_) | Value::Object(_) => return Err(refuse("give one text or number")),
+            // What is no number, or without end, has become null.
+            Value::Array(_) | Value::Object(_) | Value::Null => {
+                return Err(refuse("give one text or number"));
+            }
             other => option.push(format!("={other}")),
         }
         refused([&option]).map_or(Ok(()), |why| Err(refuse(&why)))?;

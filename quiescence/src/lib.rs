@@ -185,7 +185,7 @@ pub mod cell {
     //! | the old value is dropped | within 10 ms if no guard has it, else up to 1 s after its guard ends; by any thread | by the update, or by the last guard |
     //! | what it may hold | a pointer to a `Send + Sync + 'static` value that implements [`Weigh`] | any counted pointer, even an `Rc` |
     //! | memory waiting to be freed | bounded by a limit | none |
-    //! | loads in a signal handler | allowed | not allowed |
+    //! | loads in a signal handler | allowed, on a thread that has loaded one | not allowed |
     //!
     //! Take an `ArcCell` if reads must be cheap; an `ExactCell` if values must be dropped at once
     //! and updates are rare.

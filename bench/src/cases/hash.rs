@@ -64,7 +64,7 @@ pub(crate) fn measure(
         });
         table.flush();
         let scene = Scene::of(threads, |number: usize, cue: &Cue<'_>| {
-            let drawn = draw(seed + 1 + number as u64);
+            let drawn = draw(seed.wrapping_add(1 + number as u64));
             table.run(&drawn, 0);
             cue.work(|_| table.run(&drawn, rounds))
         });

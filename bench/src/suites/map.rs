@@ -235,7 +235,7 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
         return Planned::new(case.comparing(compared), (rounds, budget), move |session, case| {
             session.interleave(rounds, case, budget, &mut |number| {
                 round += 1;
-                scene.sample(kinds[number], seed + round / kinds.len() as u64)
+                scene.sample(kinds[number], seed.wrapping_add(round / kinds.len() as u64))
             })
         });
     }
@@ -253,7 +253,7 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
         }
         session.interleave(rounds, case, budget, &mut |number| {
             let (map, operations) = &maps[number];
-            seed += 1;
+            seed = seed.wrapping_add(1);
             maps::measure(&**map, &scene.shape, *operations, seed)
         })
     });

@@ -77,7 +77,7 @@ fn plan(
         let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut measured = 0;
         let mut case = session.interleave(rounds, case, budget, &mut |number| {
-            let seed = seed + measured / forms.len() as u64;
+            let seed = seed.wrapping_add(measured / forms.len() as u64);
             measured += 1;
             let (sample, seen) = program.measure(forms[number], threads, operations, seed);
             let first = sums.entry(seed).or_insert_with(|| seen.clone());

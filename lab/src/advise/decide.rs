@@ -114,8 +114,11 @@ pub(super) fn too_noisy(
     tables: &[Ranking],
     run: &RunVerdict,
 ) -> Option<String> {
-    let counted =
-        || format!("{} of {} slices count, {:.0} %", run.counted, run.drawn, run.counted_percent());
+    // Rounded away from the limits that they are beyond.
+    let counted = || {
+        let percent = run.counted_percent().floor();
+        format!("{} of {} slices count, {percent} %", run.counted, run.drawn)
+    };
     if tables.iter().any(|table| table.places.is_empty()) {
         return Some(format!("too few slices; {}", counted()));
     }
@@ -124,8 +127,9 @@ pub(super) fn too_noisy(
             Some(percent) if percent <= BOUND_MAX_PERCENT => {}
             Some(percent) => {
                 return Some(format!(
-                    "the design to take may lose up to {percent:.0} % of the best speed, more \
-                     than {BOUND_MAX_PERCENT} %; {}",
+                    "the design to take may lose up to {} % of the best speed, more than \
+                     {BOUND_MAX_PERCENT} %; {}",
+                    percent.ceil(),
                     counted()
                 ));
             }
@@ -200,10 +204,26 @@ mod tests {
         vec![rank(&series, 2, 2)]
     }
 
-    fn why(tables: &[Ranking], counted: u32) -> Option<String> {
+    fn run(counted: u32, drawn: u32) -> RunVerdict {
         let mut run = RunVerdict::default();
-        (run.drawn, run.counted, run.rows) = (100, counted, 1);
-        too_noisy(&advice(tables), tables, &run)
+        (run.drawn, run.counted, run.rows) = (drawn, counted, 1);
+        run
+    }
+
+    fn why(tables: &[Ranking], counted: u32) -> Option<String> {
+        too_noisy(&advice(tables), tables, &run(counted, 100))
+    }
+
+    /// "30 %, more than 30 %", and "50 %, less than 50 %".
+    #[test]
+    fn what_is_beyond_a_limit_is_not_rounded_to_it() {
+        let tables = ranked(&[10.0, 10.1, 10.2, 50.0], 0.01, 40);
+        let said = too_noisy(&advice(&tables), &tables, &run(496, 1000)).unwrap();
+        assert!(said.contains("slices count, 49 %, less than 50 %"), "{said}");
+        let mut advice = advice(&tables);
+        advice[0].lost_percent_at_most = Some(30.2);
+        let said = too_noisy(&advice, &tables, &run(100, 100)).unwrap();
+        assert!(said.contains("up to 31 % of the best speed, more than 30 %"), "{said}");
     }
 
     #[test]

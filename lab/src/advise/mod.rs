@@ -78,9 +78,9 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit> {
     let start = Instant::now();
     let machine = Machine::detect();
     let workload = args.workload.clone().resolve(machine.cpus.len(), args.quick)?;
-    machine.print(output);
     let keys = keys::read(workload.keys.as_deref(), workload.keys_max)?;
     check_memory(&machine, &workload, &keys)?;
+    machine.print(output);
     let run = Run { start, args, machine: &machine, workload, keys };
     let report = run.measure(output);
     report.print(output);

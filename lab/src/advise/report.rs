@@ -205,7 +205,11 @@ impl Report<'_> {
                 }
                 output.line("");
             }
-            output.paragraph(format!("Millions of operations per second; {STAR_LEGEND}"));
+            let keys = match &self.tables[..] {
+                [first, _, ..] => format!(", with {} keys", units::count(first.keys)),
+                _ => String::new(),
+            };
+            output.paragraph(format!("Millions of operations per second{keys}; {STAR_LEGEND}"));
         }
         for curves in self.curves.iter().filter(|curves| !curves.sweep.points.is_empty()) {
             output.heading(curves.title());

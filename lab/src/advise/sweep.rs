@@ -248,7 +248,9 @@ impl Sweep {
             return None;
         }
         let first = best(&point.places)?;
-        let old = point.places.iter().find(|place| winners.contains(place.design.name))?;
+        let old = point.places.iter().filter(|place| winners.contains(place.design.name));
+        let behind = |place: &Place| place.best_is_faster.median;
+        let old = old.min_by(|a, b| behind(a).total_cmp(&behind(b)))?;
         Some(Flip {
             over: self.over,
             value: point.value,
@@ -295,6 +297,21 @@ mod tests {
         assert_eq!(sentences[1..], ["The answer is the same at 99.9 % reads."]);
         assert!(sentences[0].contains("at 50 % reads"), "{sentences:?}");
         assert!(sentences[0].contains("6.00 million") && sentences[0].contains("2.00 times"));
+    }
+
+    /// It was the simplest of its rank.
+    #[test]
+    fn a_flip_is_from_the_best_of_those_that_were_equal() {
+        let behind = |index, times| {
+            let mut place = place(index, 2, 3.0);
+            place.best_is_faster.median = times;
+            place
+        };
+        let own = vec![place(0, 1, 8.0), place(1, 1, 8.0), place(2, 2, 4.0)];
+        let there = vec![place(2, 1, 6.0), behind(0, 2.0), behind(1, 1.5)];
+        let flip = sweep(vec![(99.0, own), (50.0, there)]).flips().remove(0);
+        let names = bench::advise::designs(bench::advise::Workload::Table);
+        assert_eq!((flip.instead_of, flip.times), (names[1].name, 1.5));
     }
 
     #[test]

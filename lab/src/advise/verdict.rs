@@ -76,8 +76,17 @@ pub(super) fn paragraphs(advice: &[Advice<'_>], sweeps: &[Sweep], value_bytes: u
     let is_one_of_several = advice.len() > 1;
     let mut paragraphs: Vec<String> =
         advice.iter().map(|one| what_to_take(one, is_one_of_several)).collect();
-    paragraphs.extend(price(last.choice, value_bytes));
-    paragraphs.extend(sweeps.iter().flat_map(|sweep| sweep.sentences(first.choice.design.name)));
+    // What follows is of one table only.
+    let tables: Vec<u64> = advice.iter().flat_map(|one| one.keys.iter().copied()).collect();
+    let of_table = |keys: Option<&u64>, text: String| match keys {
+        Some(keys) if tables.len() > 1 => format!("With {} keys: {text}", units::count(*keys)),
+        _ => text,
+    };
+    let price = price(last.choice, value_bytes);
+    paragraphs.extend(price.map(|text| of_table(tables.last(), text)));
+    let name = first.choice.design.name;
+    let sentences = sweeps.iter().flat_map(|sweep| sweep.sentences(name));
+    paragraphs.extend(sentences.map(|text| of_table(tables.first(), text)));
     let mut said = BTreeSet::new();
     let is_new = |one: &&Advice<'_>| said.insert(one.choice.design.name);
     paragraphs.extend(advice.iter().filter(is_new).map(|one| when_not(one.choice, one.places)));
@@ -114,21 +123,30 @@ fn what_to_take(advice: &Advice<'_>, is_one_of_several: bool) -> String {
     } else {
         text.push_str(&format!("Take {name}: {}.", choice.design.about.idea));
     }
+    let mut there = String::new();
     if let [small, large] = keys[..] {
         let (small, large) = (units::count(small), units::count(large));
         text.push_str(&format!(
             " That holds for both tables: {small} keys, which fit the caches, and {large}."
         ));
+        there = format!(" with {large} keys");
     }
-    let lock = places.iter().find(|place| is_plain_lock(place));
+    let lock = fastest(places, is_plain_lock);
     if let Some(lock) = lock.filter(|lock| !lock.standing.is_in_set()) {
         text.push_str(&format!(
-            " It completes {} times as many operations as {}, the best single lock.",
+            " It completes {} times as many operations{there} as {}, the best single lock.",
             units::figures(choice.throughput.median / lock.throughput.median),
             lock.design.name
         ));
     }
     text
+}
+
+/// The fastest of those that are so: within a rank the simplest stands first.
+fn fastest(places: &[Place], is_so: impl Fn(&Place) -> bool) -> Option<&Place> {
+    let speed = |place: &Place| place.throughput.median;
+    let those = places.iter().filter(|place| is_so(place));
+    those.max_by(|a, b| speed(a).total_cmp(&speed(b)))
 }
 
 fn nanoseconds(ns: u64) -> String {
@@ -156,7 +174,7 @@ fn price(choice: &Place, value_bytes: u32) -> Option<String> {
 }
 
 fn when_not(choice: &Place, places: &[Place]) -> String {
-    let lock = places.iter().filter(|place| !defers(place.design)).min_by_key(|place| place.rank);
+    let lock = fastest(places, |place| !defers(place.design));
     if matches!(
         choice.design.about.family,
         "atomic word" | "word for each CPU or thread" | "copy for each reader"
@@ -290,6 +308,37 @@ mod tests {
         let text = told(&far, &[]);
         assert!(!text.contains("think twice"), "{text}");
         assert!(text.contains("10.0 times as many operations as std-rwlock"), "{text}");
+    }
+
+    /// The simplest of a rank was called the best, and the faster one was left out.
+    #[test]
+    fn the_best_lock_is_the_fastest_and_not_the_first_of_its_rank() {
+        let ours = place("quiescence", 1, 10.0);
+        let far = [ours.clone(), place("std-mutex", 2, 4.0), place("std-rwlock", 2, 5.0)];
+        let text = told(&far, &[]);
+        assert!(text.contains("2.00 times as many operations as std-rwlock"), "{text}");
+        let close = [ours, place("std-mutex", 2, 7.0), place("std-rwlock", 2, 8.0)];
+        assert!(told(&close, &[]).contains("std-rwlock reaches 80.0 % of its speed"));
+    }
+
+    /// "Faster than it" was of the first table, and followed the price of the second one's design.
+    #[test]
+    fn what_is_of_one_table_says_of_which() {
+        let price = |mut place: Place| {
+            place.update_ns = Some(Latency { count: 7, p50: 100, p99: 200, p99_9: 300, max: 400 });
+            place
+        };
+        let mut tables = table(&[place("quiescence", 1, 10.0), place("std-mutex", 2, 5.0)]);
+        tables.extend(table(&[price(place("std-mutex", 1, 2.0)), place("quiescence", 2, 1.0)]));
+        (tables[0].keys, tables[1].keys) = (1_000, 50_000);
+        let points = vec![
+            Point { value: 99.0, places: tables[0].places.clone() },
+            Point { value: 50.0, places: tables[0].places.clone() },
+        ];
+        let sweep = Sweep { over: Over::ReadsPercent, own: 99.0, points };
+        let text = paragraphs(&advice(&tables), &[sweep], 64).join("\n");
+        assert!(text.contains("With 50,000 keys: An update takes 100 ns"), "{text}");
+        assert!(text.contains("With 1,000 keys: The answer is the same at 50 % reads"), "{text}");
     }
 
     #[test]

@@ -116,11 +116,11 @@ impl Baseline {
             let name =
                 |cpu: &Option<String>| cpu.clone().unwrap_or_else(|| "unknown CPU".to_owned());
             format!(
-                "the baseline is of another machine: {} CPUs, {}; this one has {}, {}",
-                self.cpus,
+                "the baseline is of another machine ({}, CPUs: {}) than this one ({}, CPUs: {})",
                 name(&self.cpu),
-                here.1,
-                name(here.0)
+                self.cpus,
+                name(here.0),
+                here.1
             )
         })
     }
@@ -177,9 +177,9 @@ pub(super) fn path(folder: &Path, name: &str) -> PathBuf {
 
 /// Where baselines are, unless another folder is named.
 pub(super) fn folder() -> Result<PathBuf> {
-    let of = |variable| std::env::var_os(variable).map(PathBuf::from);
-    let data = of("XDG_DATA_HOME").filter(|path| path.is_absolute());
-    let data = data.or_else(|| Some(of("HOME")?.join(".local/share")));
+    let path = |variable| std::env::var_os(variable).map(PathBuf::from);
+    let of = |variable| path(variable).filter(|path| path.is_absolute());
+    let data = of("XDG_DATA_HOME").or_else(|| Some(of("HOME")?.join(".local/share")));
     let message = "neither XDG_DATA_HOME nor HOME says where baselines are: give --folder";
     Ok(data.ok_or_else(|| Failure::usage(message))?.join("rcu/baselines"))
 }

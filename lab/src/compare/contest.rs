@@ -351,7 +351,8 @@ fn as_usage(failure: Failure) -> Failure {
     Failure { exit, ..failure }
 }
 
-/// Measures the rounds of one program, to be kept.
+/// Measures the rounds of one program, to be kept: after Ctrl-C those that there are, if they can
+/// be compared with.
 pub(super) fn save(
     program: &Program,
     loads: &[Load],
@@ -365,20 +366,25 @@ pub(super) fn save(
         saved.push(Saved::new(load, &load.measure(program, None).map_err(as_usage)?));
         output.progress.advance(before.elapsed());
     }
-    for round in 0..limits.rounds_max {
+    'rounds: for round in 0..limits.rounds_max {
         // As few as can be compared with are taken however long it takes.
-        if round >= ROUNDS_MIN && limits.is_over() {
+        let are_enough = round >= ROUNDS_MIN;
+        if are_enough && limits.is_over() {
             break;
         }
         let before = Instant::now();
         for each in &mut saved {
-            if output.must_stop() {
-                return Err(output.stopped());
-            }
             output.progress.announce(&each.load);
-            let [run] =
-                whole((limits, &*output), || Ok([each.load.measure(program, None)?]), |_| ())?;
-            each.add(&run);
+            let measure = || Ok([each.load.measure(program, None)?]);
+            let run = match output.must_stop() {
+                true => Err(output.stopped()),
+                false => whole((limits, &*output), measure, |_| ()),
+            };
+            match run {
+                Ok([run]) => each.add(&run),
+                Err(_) if are_enough && output.interrupt.requested() => break 'rounds,
+                Err(failure) => return Err(failure),
+            }
         }
         output.progress.advance(before.elapsed());
     }

@@ -172,7 +172,7 @@ fn save(args: &CompareArgs, program: &Program, path: PathBuf, output: &mut Outpu
     baseline.write(&path)?;
     output.line(format_args!("{} rounds are in {}", baseline.rounds(), path.display()));
     output.json(baseline::SCHEMA, [json!(baseline)]);
-    Ok(Exit::Ok)
+    Ok(output.exit(Exit::Ok))
 }
 
 #[cfg(test)]

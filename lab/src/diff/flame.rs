@@ -11,8 +11,9 @@ use crate::html::{Attribute, Markup};
 
 const WIDTH: f64 = 1_200.0;
 const ROW: usize = 18;
-/// Boxes narrower than this are left out.
+/// Boxes narrower than this are left out, and those above so many.
 const WIDTH_MIN: f64 = 1.0;
+const DEPTH_MAX: usize = 1_000;
 /// A letter is about so wide.
 const LETTER: f64 = 7.0;
 
@@ -32,7 +33,7 @@ impl Node {
                 let cost = *count as f64 * each;
                 let mut node = &mut root;
                 node.cost[number] += cost;
-                for function in stack {
+                for function in stack.iter().take(DEPTH_MAX) {
                     node = node.children.entry(function.clone()).or_default();
                     node.cost[number] += cost;
                 }

@@ -103,7 +103,7 @@ impl Input {
             return Ok(Input::Load(load, program));
         }
         let path = Path::new(text);
-        if !path.is_file() {
+        if !path.exists() {
             return Err(Failure::usage(format!(
                 "{text}: neither a file nor a load; a load is one argument that begins with \
                  `bench` or `advise`: \"bench read --only quiescence\""

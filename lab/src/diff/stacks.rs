@@ -28,11 +28,15 @@ impl Profile {
     pub(super) fn parse(text: &str) -> Result<Profile, String> {
         let is_perf =
             text.lines().any(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
-        let profile = if is_perf { of_perf_script(text) } else { of_collapsed(text)? };
+        let mut profile = if is_perf { of_perf_script(text) } else { of_collapsed(text)? };
+        profile.stacks.retain(|_, count| *count > 0);
         if profile.stacks.is_empty() {
             return Err("no samples, neither of perf script nor as collapsed stacks".to_owned());
         }
-        Ok(profile)
+        match profile.stacks.values().try_fold(0, |sum: u64, count| sum.checked_add(*count)) {
+            Some(_) => Ok(profile),
+            None => Err("the counts are too large: their sum does not fit 64 bits".to_owned()),
+        }
     }
 
     /// Leaves only the stacks that a function whose name has this in it is part of, from there on.
@@ -51,7 +55,8 @@ impl Profile {
     }
 
     fn add(&mut self, stack: Vec<String>, count: u64) {
-        *self.stacks.entry(stack).or_default() += count;
+        let own = self.stacks.entry(stack).or_default();
+        *own = own.saturating_add(count);
     }
 }
 

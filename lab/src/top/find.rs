@@ -68,10 +68,15 @@ fn variable(environment: &[u8], name: &str) -> Option<PathBuf> {
     Some(PathBuf::from(std::ffi::OsString::from_vec(value.to_vec())))
 }
 
-/// Whether there is such a process.
+/// Whether there is such a process, and it has not ended: the kernel keeps its number until its
+/// parent asks for its exit code.
 pub(super) fn is_alive(pid: u32) -> bool {
+    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let is = |line: &[u8]| status.windows(line.len()).any(|part| part == line);
+    // A first thread may end before the others.
+    let has_ended = is(b"\nState:\tZ") && is(b"\nThreads:\t1\n");
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+    !has_ended && pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 /// The socket that a process serves on; or why there is none.
@@ -163,6 +168,7 @@ fn number_of_its_own(pid: u32) -> u32 {
 pub(super) fn explain(pid: u32, error: io::Error, output: &mut Output) -> Failure {
     let why = match error.kind() {
         ErrorKind::Interrupted => return output.stopped(),
+        _ if !is_alive(pid) => return Failure::usage(format!("process {pid} has ended")),
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => return does_not_serve(pid),
         ErrorKind::TimedOut => {
             "does not answer: it is stopped, or busy answering others".to_owned()

@@ -77,11 +77,15 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result {
         let later = match find::ask(&socket, Some(pid), output) {
             Ok(later) => later,
             Err(_) if output.must_stop() => return Ok(()),
-            Err(_) if !find::is_alive(pid) => {
+            Err(error) => {
+                // A process takes its socket away before it ends.
+                output.wait(Duration::from_secs(1), || find::is_alive(pid));
+                if find::is_alive(pid) {
+                    return Err(find::explain(pid, error, output));
+                }
                 output.line(format_args!("process {pid} has ended"));
                 return Ok(());
             }
-            Err(error) => return Err(find::explain(pid, error, output)),
         };
         if !is_live {
             view::lines(&earlier, &later, order, output);

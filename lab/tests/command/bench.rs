@@ -57,6 +57,14 @@ fn a_missed_aim_is_told_and_ends_a_run_badly_for_a_gate_alone() {
 }
 
 #[test]
+fn the_greatest_seed_overflowed() {
+    for args in ["map --case get --keys 256 --only quiescence-copymap", "tools --case rcu"] {
+        let (code, json, _) = document(&format!("{args} --seed {}", u64::MAX), 2);
+        assert_eq!((code, json["seed"].as_u64()), (0, Some(u64::MAX)));
+    }
+}
+
+#[test]
 fn cells_are_measured_beside_their_rivals_and_judged() {
     let args = "cells --case load,garbage --only quiescence,arc-swap";
     let (code, document, _) = document(args, 3);

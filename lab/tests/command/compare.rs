@@ -274,6 +274,41 @@ fn rounds_are_saved_and_compared_with_later() {
     }
 }
 
+/// Ctrl-C lost all of them, and said that there was nothing to show.
+#[test]
+fn rounds_that_are_enough_are_saved_after_ctrl_c() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = program(directory.path(), "whole", &[("quiescence", 1000)]);
+    // The first run fills caches, and is no round.
+    let counted = |last: u32| {
+        let count = directory.path().join(format!("runs-{last}"));
+        let interrupt = format!(
+            "echo >> {0}\n[ $(wc -l < {0}) -eq {last} ] && kill -INT $PPID\ncat <<END\n",
+            count.display()
+        );
+        let script = std::fs::read_to_string(&whole).unwrap();
+        let script = script.replacen("cat <<END\n", &interrupt, 1);
+        let program = executable(directory.path(), &format!("interrupts-{last}"), script);
+        let mut command = rcu(["compare", "--save", "one", "bench read"]);
+        command.arg("--folder").arg(directory.path()).arg("--candidate").arg(program);
+        command.output().unwrap()
+    };
+    fails(&counted(15), 130, "interrupted");
+    assert!(!directory.path().join("one.json").exists(), "too few can be compared with nothing");
+    prints(&counted(18), 130, "16 rounds are in");
+    let saved = json(&directory.path().join("one.json"));
+    assert_eq!(saved["loads"][0]["figures"][0]["costs"].as_array().unwrap().len(), 16);
+}
+
+#[test]
+fn an_empty_home_is_no_folder_for_baselines() {
+    for home in ["", "relative"] {
+        let mut command = rcu(["compare", "--baseline", "one"]);
+        command.env_remove("XDG_DATA_HOME").env("HOME", home);
+        fails(&command.output().unwrap(), 2, "give --folder");
+    }
+}
+
 #[test]
 fn rounds_without_figures_are_not_saved() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,6 +1,9 @@
 //! `rcu diff`: profiles of other programs, loads that are sampled here, pages.
 
-use crate::common::{documented, expect_code, file, json, rcu, told};
+use std::io::Write;
+use std::process::Stdio;
+
+use crate::common::{documented, expect_code, file, json, rcu, refused, told};
 
 const BEFORE: &str = "main;read 60\nmain;lock 40\n";
 const AFTER: &str = "main;read 60\nmain;lock;wait 140\n";
@@ -31,6 +34,34 @@ fn files_are_compared_for_a_unit_of_work() {
     let mut command = rcu(["diff", "--within", "lock"]);
     let (stdout, _) = expect_code(&command.args([&a, &b]).output().unwrap(), 0);
     assert!(stdout.contains("per cent of all samples") && stdout.contains("+100 %"), "{stdout}");
+}
+
+#[test]
+fn a_profile_may_come_out_of_a_pipe_and_be_as_deep_as_a_recursion() {
+    let directory = tempfile::tempdir().unwrap();
+    let a = file(directory.path(), "a.txt", BEFORE);
+    let deep = format!("main{} 7\n", ";f;g".repeat(50_000));
+    let page = directory.path().join("out.html");
+    let mut command = rcu(["diff"]);
+    command.arg(&a).arg("/dev/stdin").arg("--html").arg(&page).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(deep.as_bytes()).unwrap();
+    let (stdout, _) = expect_code(&child.wait_with_output().unwrap(), 0);
+    assert!(stdout.contains("+100 %"), "{stdout}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("main: 100 % before, 100 % after"));
+}
+
+#[test]
+fn counts_that_are_none_or_too_large_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    for (counts, why) in [
+        ("a 18446744073709551615\nb 1\n", "counts are too large"),
+        ("a 18446744073709551615\na 1\nb 1\n", "counts are too large"),
+        ("a 0\nb 0\n", "no samples"),
+    ] {
+        let path = file(directory.path(), "counts.txt", counts);
+        refused(&["diff".as_ref(), path.as_os_str(), path.as_os_str()], why);
+    }
 }
 
 /// The timer's signal works everywhere, also where perf is not permitted.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
+use std::process::Command;
 
 use crate::common::{advised, documented, expect_code, fails, file, json, rcu, refused, run, tiny};
 
@@ -36,15 +37,28 @@ fn a_full_disk_is_no_usage_error() {
     fails(&tiny(&["--json", "/dev/full"]).output().unwrap(), 5, "cannot write /dev/full");
 }
 
-/// The first line that could not be written ended the command.
+/// A signal ended the command without a word.
 #[test]
-fn a_disk_that_is_full_under_standard_output_does_not_cost_a_file_elsewhere() {
+fn a_limit_on_files_is_told_as_a_full_disk_is() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("simulated.md");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 0; exec \"$0\" simulate --duration 1ms --json \"$1\""]);
+    command.arg(env!("CARGO_BIN_EXE_rcu")).arg(directory.path().join("a.json"));
+    fails(&command.output().unwrap(), 5, "File too large");
+}
+
+/// What was measured was lost with the text: a disk that is full for one need not be for the other.
+#[test]
+fn a_full_disk_does_not_cost_the_files_on_another() {
+    let directory = tempfile::tempdir().unwrap();
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let mut command = rcu([OsStr::new("simulate"), OsStr::new("--markdown"), path.as_os_str()]);
-    fails(&command.stdout(full).output().unwrap(), 5, "cannot write to standard output");
-    assert!(std::fs::read_to_string(path).unwrap().contains("## Grace periods"));
+    let path = |name: &str| directory.path().join(name);
+    let mut command = rcu(["simulate", "--duration", "1ms", "--json"]);
+    command.arg(path("a.json")).arg("--html").arg(path("a.html")).stdout(full);
+    fails(&command.output().unwrap(), 5, "cannot write to standard output");
+    assert_eq!(json(&path("a.json"))["schema"], "quiescence/simulate");
+    let page = std::fs::read_to_string(path("a.html")).unwrap();
+    assert!(page.contains("Grace periods"), "{page}");
 }
 
 #[test]

@@ -49,7 +49,8 @@ fn no_key_at_all_is_an_error_that_says_so() {
     for (bytes, number) in [(&b""[..], "0 empty lines"), (b"\n\r\n", "2 empty lines")] {
         let keys = file(directory.path(), "empty.txt", bytes);
         let output = tiny(&["--keys", keys.to_str().unwrap()]).output().unwrap();
-        let (_, stderr) = expect_code(&output, 2);
+        let (stdout, stderr) = expect_code(&output, 2);
+        assert!(stdout.is_empty(), "the machine was told before it was refused: {stdout}");
         for expected in ["no keys", "empty.txt", number] {
             assert!(stderr.contains(expected), "{expected}: {stderr}");
         }

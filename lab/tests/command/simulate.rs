@@ -1,5 +1,7 @@
 //! `rcu simulate` as a user runs it: what-if machines, the picture, refusals, and that it repeats.
 
+use std::io::{BufRead, BufReader};
+
 use crate::common::schema::hold;
 use crate::common::{documented, expect_code, held, json, parsed, rcu, run};
 use rustix::process::{Pid, Signal, kill_process};
@@ -348,4 +350,25 @@ fn an_interrupted_run_writes_what_there_is() {
     let document = json(&document);
     assert_eq!(document["interrupted"], true);
     assert!(document["runs"][0]["report"].is_null());
+}
+
+/// The schema had a report of each run.
+#[test]
+fn an_interrupted_document_of_srcu_has_its_schema() {
+    let args = "simulate --engine srcu --set calls=200000 --json -".split(' ');
+    let mut command = rcu(args);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("the command starts");
+    // A line of progress: the handler is in place, and runs have begun.
+    let mut first = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    stderr.read_line(&mut first).expect("UTF-8");
+    assert!(first.contains("SRCU"), "{first}");
+    kill_process(Pid::from_child(&child), Signal::INT).expect("the child is there");
+    let output = child.wait_with_output().expect("the child ends");
+    assert_eq!(output.status.code(), Some(130));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
+    hold(&document);
+    let runs = list(&document["runs"]);
+    assert!(runs.iter().any(|run| run["report"].is_null()), "{document}");
 }

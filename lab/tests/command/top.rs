@@ -256,6 +256,46 @@ fn ctrl_c_ends_the_wait_for_an_answer() {
     }
 }
 
+/// A process takes its socket away before it ends, and was told to start with QUIESCENCE_STATS=1.
+#[test]
+fn a_process_that_ends_while_it_is_watched_is_said_to_have_ended() {
+    let runtime = runtime_directory();
+    let directory = runtime.path().join("quiescence");
+    fs::create_dir(&directory).unwrap();
+    let mut command = Command::new("sh");
+    let mut child = command.env("XDG_RUNTIME_DIR", runtime.path()).stdin(Stdio::piped()).spawn();
+    let child = child.as_mut().unwrap();
+    let (pid, stdin) = (child.id(), child.stdin.take());
+    let listener = UnixListener::bind(directory.join(format!("{pid}.sock"))).unwrap();
+    let process = thread::spawn(move || {
+        let answer = format!("{{\"schema\": \"quiescence-stats/2\", \"pid\": {pid}}}\n");
+        for answer in [&*answer, ""] {
+            let (mut client, _) = listener.accept().unwrap();
+            BufReader::new(client.try_clone().unwrap()).read_line(&mut String::new()).unwrap();
+            client.write_all(answer.as_bytes()).unwrap();
+        }
+        drop(stdin);
+    });
+    let (shown, _) = expect_code(&top(runtime.path(), &[&pid.to_string()]), 0);
+    assert!(shown.contains("has ended"), "{shown}");
+    process.join().unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+/// It was told to start with QUIESCENCE_STATS=1.
+#[test]
+fn a_process_that_has_ended_is_told_apart_from_one_that_does_not_serve() {
+    let mut child = Command::new("sh").args(["-c", "exit"]).spawn().unwrap();
+    let pid = child.id().to_string();
+    let status = || fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    while !status().contains("State:\tZ") {
+        thread::yield_now();
+    }
+    let runtime = runtime_directory();
+    fails(&top(runtime.path(), &[&pid]), 2, &format!("there is no process {pid}"));
+    assert!(child.wait().unwrap().success());
+}
+
 /// Of a child that has its parent's environment the parent's figures were shown.
 #[test]
 fn a_child_is_not_taken_for_its_parent() {

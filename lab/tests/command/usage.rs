@@ -172,6 +172,6 @@ fn the_demo_left_an_old_document_as_if_it_were_its_own() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), "old.json", "{}");
     let json = path.to_str().unwrap();
-    refused(&["demo", "--json", json], "the demo is text; it has no JSON");
+    refused(&["demo", "--json", json], "this command writes text; it has no JSON");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{}");
 }

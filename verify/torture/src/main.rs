@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ struct Cli {
     #[command(flatten)]
     torture: TortureArgs,
     /// Also write the results as JSON to FILE; `-`: to standard output only
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "list_mutants")]
     json: Option<PathBuf>,
 }
 
@@ -35,7 +35,8 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("error: {error}");
+            // An error that cannot be written has no thread to read it; the exit code still tells.
+            let _ = writeln!(io::stderr(), "error: {error}");
             // As `rcu`: 5 where the disk is full or has failed, 2 where an argument is wrong.
             ExitCode::from(if is_of_the_disk(&error) { 5 } else { 2 })
         }
@@ -57,6 +58,6 @@ fn tortured(cli: Cli) -> Result<ExitCode, Failure> {
             .and_then(|_| flag::register(signal, Arc::clone(&interrupt)))
             .map_err(|error| Failure::Io { doing: "cannot handle Ctrl-C", error })?;
     }
-    let verdict = run(&cli.torture, &Screen::new(cli.json), &interrupt)?;
+    let verdict = run(&cli.torture, &Screen::new(cli.json)?, &interrupt)?;
     Ok(verdict.map_or(ExitCode::SUCCESS, |verdict| ExitCode::from(verdict.exit_code())))
 }

@@ -1,7 +1,7 @@
 //! Where a run writes what it finds.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -42,20 +42,41 @@ impl fmt::Display for Failure {
 /// Plain text on standard output, and JSON in a file. Where the file is `-` there is JSON alone.
 #[derive(Debug)]
 pub struct Screen {
-    json: Option<PathBuf>,
+    json: Option<Sink>,
     /// What `rcu torture` says of where and by what the run was made.
     provenance: Option<Value>,
 }
 
+/// Where the JSON goes.
+#[derive(Debug)]
+enum Sink {
+    Stdout,
+    File(File),
+}
+
 impl Screen {
-    /// Writes JSON to this file, if one is named.
-    pub fn new(json: Option<PathBuf>) -> Self {
+    /// Writes JSON to this file, if one is named. It is opened here, and not emptied yet: a bad
+    /// path costs no hour of torture.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn new(json: Option<PathBuf>) -> Result<Self, Failure> {
+        let open = |path: PathBuf| match path.as_os_str() == "-" {
+            true => Ok(Sink::Stdout),
+            false => {
+                let mut options = OpenOptions::new();
+                options.write(true).create(true).truncate(false).open(path).map(Sink::File)
+            }
+        };
+        let json = json.map(open).transpose();
+        let json = json.map_err(|error| Failure::io("cannot write the file of --json", error))?;
         let provenance = std::env::var("RCU_PROVENANCE").ok();
-        Self { json, provenance: provenance.and_then(|text| serde_json::from_str(&text).ok()) }
+        let provenance = provenance.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(Self { json, provenance })
     }
 
     fn is_muted(&self) -> bool {
-        self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
+        matches!(self.json, Some(Sink::Stdout))
     }
 
     pub(crate) fn line(&self, text: &str) -> io::Result<()> {
@@ -103,13 +124,18 @@ impl Screen {
             provenance: &'a Option<Value>,
         }
 
-        let Some(path) = &self.json else { return Ok(()) };
+        let Some(sink) = &self.json else { return Ok(()) };
         let document = Document { report, provenance: &self.provenance };
         let text = serde_json::to_string_pretty(&document)?;
-        if self.is_muted() {
-            writeln!(io::stdout(), "{text}")
-        } else {
-            writeln!(File::create(path)?, "{text}")
+        match sink {
+            Sink::Stdout => writeln!(io::stdout(), "{text}"),
+            Sink::File(file) => {
+                let mut file = file;
+                if file.metadata()?.is_file() {
+                    file.set_len(0)?;
+                }
+                writeln!(file, "{text}")
+            }
         }
     }
 }

@@ -51,6 +51,19 @@ fn a_full_disk_is_no_usage_error_and_seed_and_commit_come_first() {
     assert!(stderr.contains("cannot write what was found"), "{stderr}");
 }
 
+/// The file was opened when the run was over: a bad path cost an hour of torture its document.
+#[test]
+fn a_document_that_cannot_be_written_is_told_before_the_run() {
+    let args = "--only readers --seconds 1 --json /nowhere/result".split(' ');
+    let (stdout, stderr) = expect_code(&run(args), 2);
+    assert!(stdout.is_empty() && stderr.contains("cannot write the file of --json"), "{stderr}");
+    let (stdout, stderr) = expect_code(&run("--list-mutants --json -".split(' ')), 2);
+    assert!(stdout.is_empty() && stderr.contains("cannot be used with"), "{stderr}");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = torture(["--mutant", "no-such"]).stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(2), "it panicked, since its error could not be written");
+}
+
 /// A clean run about these themes, with this variable in its environment. Returns its report.
 fn reported((name, value): (&str, &str), themes: &str, seconds: u64) -> Value {
     let _alone = alone();
