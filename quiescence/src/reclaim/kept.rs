@@ -3,8 +3,8 @@
 //! They have left their queue, whose other callbacks have run, and stay charged to the domain.
 //! Their grace period is over: they need no other fence, only a scan that finds no slot with their
 //! address ([`hazptr`](crate::hazptr), [HZ-A]). An object is kept once for each reference to it
-//! that was given up. So there may be more kept objects than slots in use, and the limit counts
-//! them.
+//! that was given up, and the limit counts them all, until the next scan leaves one of each kind:
+//! see [`Object::frees`].
 //!
 //! **Invariant: the objects counted are those in the list or in a thread's hand.** A thread that
 //! has taken the list has an [`InHand`] until it has dealt with it. A drop that it calls may fork;
@@ -56,13 +56,24 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Frees it.
+    /// Frees it, or gives one of several references up.
     ///
     /// # Safety
-    /// No slot has named it since its grace period [HZ-A].
+    /// No slot has named it since its grace period [HZ-A]; or another [of those](Self::frees) has
+    /// been put back since.
     pub(crate) unsafe fn free(mut self) {
         // SAFETY: by the contract; it is taken out once.
         unsafe { (self.kind.run)(self.kind, self.payload.as_mut_ptr()) };
+    }
+
+    /// What it frees, and how: equal for references to one object alone, of which one is enough to
+    /// keep it. (No other address is anything's twice, while a slot names it.)
+    ///
+    /// If that one is freed before the others, a scan has found no slot with the address, after the
+    /// grace periods of all of them. Then none of them is protected any more, as a slot that names
+    /// it later has found a further reference [HZ-A], [AC-1].
+    pub(crate) fn frees(&self) -> (usize, *const CallbackType) {
+        (self.address(), self.kind)
     }
 
     /// The address that slots may name.
