@@ -115,13 +115,24 @@ impl Kept {
         (!self.is_empty()).then(|| self.due_ns.load(Relaxed))
     }
 
-    /// Keeps an object, whose payload is copied, if it is one of those that are protected, which
-    /// are in ascending order. Returns what it was charged. Only of kinds that slots may name: the
-    /// address comes first in their payloads.
+    /// Keeps an object, if it is one of those that are protected, which are in ascending order.
+    /// Returns what it was charged.
     pub(crate) fn keep_if_protected(&self, one: &Stored, protected: &[usize]) -> Option<Amount> {
         // SAFETY: a pointer is the first word of the payload.
         let object = unsafe { one.payload.cast::<*mut ()>().read() };
         protected.binary_search(&object.addr()).ok()?;
+        Some(self.copy(one))
+    }
+
+    /// Keeps an object that has been in no queue.
+    pub(crate) fn keep(&self, one: &Stored) {
+        self.unqueued.fetch_add(1, Relaxed); // a count
+        self.copy(one);
+    }
+
+    /// Keeps an object, whose payload is copied. Returns what it was charged. Only of kinds that
+    /// slots may name: the address comes first in their payloads.
+    fn copy(&self, one: &Stored) -> Amount {
         debug_assert!(one.kind.words <= PAYLOAD, "an address, and what it is charged");
         let (bytes, now_ns) = (one.bytes(), clock::monotonic_ns());
         let mut payload = [Word::uninit(); PAYLOAD];
@@ -132,7 +143,7 @@ impl Kept {
         let object =
             Object { next: ptr::null_mut(), kind: one.kind, payload, bytes, since_ns: now_ns };
         self.add(Box::new(object), now_ns.saturating_add(TICK_NS));
-        Some(Amount::object(bytes))
+        Amount::object(bytes)
     }
 
     /// Keeps a new one, which is to be looked for at that time.

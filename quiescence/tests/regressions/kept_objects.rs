@@ -254,3 +254,34 @@ fn references_to_one_protected_object_stay_within_the_limit() {
     hazard::barrier();
     assert_eq!(dropped.load(Acquire) as u64, 20 * MAX + 1);
 }
+
+/// An object that found no room and was protected waited in its thread's queue once more. While
+/// another thread was at a drop of that queue, such objects went over the limit without end.
+#[test]
+fn what_is_protected_stays_within_the_limit_beside_a_drop_that_takes_long() {
+    const MAX: u64 = 64;
+    in_its_own_process!();
+    let domain = hazard::global();
+    tune_hazards(domain, |tuning| tuning.objects_max = MAX);
+    let ((enter, entered), (leave, may_leave)) = (mpsc::channel(), mpsc::channel::<()>());
+    let blocks = Mutex::new(move || {
+        enter.send(()).unwrap();
+        _ = may_leave.recv();
+    });
+    domain.retire(Box::new(OnDrop(move || blocks.lock().unwrap()())));
+    entered.recv().unwrap(); // on the worker
+    let cell = ArcCell::from_pointee(0);
+    let (protected, again) = (cell.load(), cell.load_full());
+    for number in 0..20 * MAX {
+        cell.store(Arc::new(1));
+        cell.store(Arc::clone(&again));
+        let waiting = domain.statistics().callbacks_waiting();
+        assert!(waiting <= MAX + 1, "{waiting} wait after {number}");
+    }
+    drop((leave, cell));
+    hazard::barrier();
+    assert_eq!((*protected, Arc::strong_count(&again)), (0, 2), "one is kept, beside ours");
+    drop(protected);
+    hazard::barrier();
+    assert_eq!((Arc::strong_count(&again), domain.statistics().bytes_waiting), (1, 0));
+}
