@@ -296,6 +296,7 @@ impl<'d, T: Send + 'static> Pending<'d, Address<Boxed<T>>> {
 impl<'d, P: Pointee> Timed<'d, Address<P>> {
     /// The same in a hazard domain, which keeps an object that a slot names, over the limit: not in
     /// a queue, which another thread may be running for as long as it likes.
+    #[cold]
     pub(crate) fn end_or_keep(self, amount: Amount) {
         assert!(self.is_ripe(), "its grace period has not ended");
         let domain = self.pending.domain;
