@@ -274,6 +274,9 @@ struct Hooks {
     thread_ends: fn(),
     /// A domain that has been in use ends. Called under no lock.
     domain_ends: fn(&reclaim::domain_state::DomainState),
+    /// A domain is to end with this handle, and the calling thread may run no callback. Called
+    /// under no lock.
+    ends_elsewhere: fn(reclaim::domain_state::Handle),
 }
 
 static HOOKS: Hooks = Hooks {
@@ -284,6 +287,7 @@ static HOOKS: Hooks = Hooks {
     section_ended: reclaim::at_limit::section_ended,
     thread_ends: || reclaim::local::leave_thread(reclaim::defer::orphan),
     domain_ends: reclaim::worker::domain_ends,
+    ends_elsewhere: reclaim::worker::end_domain,
 };
 
 /// For the macro [`domain!`], and for tests of where user code runs.

@@ -1,7 +1,6 @@
 //! Cookies: grace periods that are asked for now, and whose end is asked for later.
 
 use std::panic::Location;
-use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
 
@@ -42,19 +41,17 @@ impl<K: DomainTag> Domain<K> {
     /// even of `poll`. May be called inside a section.
     pub fn start_poll(&self) -> Cookie {
         let cookie = self.core().grace_periods.request(Urgency::Normal);
-        self.advance(true);
+        self.advance();
         self.named(cookie)
     }
 
     /// Does what can be done without waiting. If the engine works at the tick, the worker does the
-    /// rest; or the caller, if the system gives the worker no thread. `has_asked`: the worker may
-    /// know of callbacks alone, which it lets wait.
-    fn advance(&self, has_asked: bool) {
+    /// rest, which may know of callbacks alone, and let them wait; or the caller, if the system
+    /// gives the worker no thread.
+    fn advance(&self) {
         let core = self.core();
         core.grace_periods.advance(Me::this_thread());
-        // Relaxed: who has asked has told the worker, which remembers until it leaves the domain.
-        if (has_asked || !core.queues.announced.load(Relaxed))
-            && core.grace_periods.attention() != Attention::None
+        if core.grace_periods.attention() != Attention::None
             && !worker::announce(&self.tag().handle())
         {
             core.grace_periods.advance_at_tick(Me::this_thread());
@@ -80,7 +77,7 @@ impl<K: DomainTag> Domain<K> {
         if core.grace_periods.sequence().is_done(wanted) {
             return true;
         }
-        self.advance(false);
+        self.advance();
         core.grace_periods.sequence().is_done(wanted)
     }
 

@@ -72,12 +72,14 @@ impl<K: DomainTag> Waiter<K> {
         !is_told && self.tell(Wanted { cookie: Some(cookie), room: false }, context)
     }
 
-    /// Whether the grace period of `cookie` has ended, after a step of it perhaps.
+    /// Whether the grace period of `cookie` has ended, after a step of it perhaps. A task that the
+    /// worker does not see to polls again and again: each time counts as a tick.
     fn is_done(&self, cookie: Cookie) -> bool {
-        let core = self.core();
-        core.grace_periods.sequence().is_done(cookie) || {
-            core.grace_periods.advance(Me::this_thread());
-            core.grace_periods.sequence().is_done(cookie)
+        let grace_periods = &self.core().grace_periods;
+        let is_tick = self.told.as_ref().is_some_and(|told| !told.is_attended);
+        grace_periods.sequence().is_done(cookie) || {
+            grace_periods.advance_at(Me::this_thread(), is_tick);
+            grace_periods.sequence().is_done(cookie)
         }
     }
 
@@ -96,7 +98,8 @@ impl<K: DomainTag> Waiter<K> {
         };
         // Else the worker waits for this very task, perhaps, or the system gives us none: the
         // task's own thread has to do.
-        let is_attended = !running::in_callback() && worker::attend(&self.domain.tag().handle());
+        let is_attended =
+            !running::holds_up_worker() && worker::attend(&self.domain.tag().handle());
         self.told = Some(Told { number, waker, is_attended });
         if !is_attended {
             user_code::run(Site::Wake, || context.waker().wake_by_ref());
@@ -223,7 +226,7 @@ impl<K: DomainTag> RoomWaiter<K> {
         let admitted = attempt();
         if admitted
             || !is_attended
-            || running::in_callback()
+            || running::holds_up_worker()
             || self.waiter.core().queues.is_empty()
         {
             self.waiter.forget();

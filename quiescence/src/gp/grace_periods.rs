@@ -265,7 +265,8 @@ impl GracePeriods {
         self.advance_at(me, true);
     }
 
-    fn advance_at(&self, me: Me, tick: bool) {
+    /// The same, at a tick or not.
+    pub(crate) fn advance_at(&self, me: Me, tick: bool) {
         let Some(mut state) = self.try_lock() else { return };
         if !state.machine().is_wanted() {
             return;

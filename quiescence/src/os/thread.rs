@@ -11,8 +11,8 @@ thread_local! {
     /// end.
     static ID: Cell<u32> = const { Cell::new(0) };
     /// Whether the thread is one of those that the end of the process [ends](super::forking), which
-    /// is not waited for where such a thread calls `exit`. It says so itself as it begins. At a
-    /// limit it does not wait for the worker, which it may be.
+    /// is not waited for where such a thread calls `exit`. It says so itself as it begins. It does
+    /// not wait for the worker, which it may be.
     pub(crate) static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -91,7 +91,7 @@ fn add_by<K: Named>(
 
 /// A callback has been added: sees to it that the worker knows.
 #[inline(always)]
-fn tell<K: Named>(tag: &K) {
+pub(crate) fn tell<K: Named>(tag: &K) {
     //~ point added
     // Relaxed: ordered by the fences in `OwnQueue::add` and in `Queues::leave` [DQ-3].
     //~ no-announcement:

@@ -174,6 +174,11 @@ impl Deref for Handle {
 }
 
 impl Handle {
+    /// Whether the domain ends with this one, as far as others do not make another one of it.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self, Self::Shared(domain) if Arc::strong_count(domain) == 1)
+    }
+
     pub(crate) fn downgrade(&self) -> WeakHandle {
         match self {
             Self::Static(domain) => WeakHandle::Static(domain),

@@ -22,7 +22,7 @@ use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::retire::Retire;
 use crate::reclaim::running::running_callbacks;
-use crate::reclaim::stream::{CallbackType, Word, fits, words};
+use crate::reclaim::stream::{CallbackType, Stored, Word, fits, words};
 use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
 // ---- one that waits -----------------------------------------------------------------------------
@@ -294,16 +294,22 @@ impl<'d, T: Send + 'static> Pending<'d, Address<Boxed<T>>> {
 }
 
 impl<'d, P: Pointee> Timed<'d, Address<P>> {
-    /// The same in a hazard domain: gives an object back that a slot names.
-    pub(crate) fn end_unprotected(self) -> Result<(), Pending<'d, Address<P>>> {
+    /// The same in a hazard domain, which keeps an object that a slot names, over the limit: not in
+    /// a queue, which another thread may be running for as long as it likes.
+    #[cold]
+    pub(crate) fn end_or_keep(self, amount: Amount) {
         assert!(self.is_ripe(), "its grace period has not ended");
+        let domain = self.pending.domain;
         // After the fence of that [HP-1].
-        if hazptr::is_protected(self.pending.callback.0.addr()) {
-            return Err(self.pending);
+        if !hazptr::is_protected(self.pending.callback.0.addr()) {
+            // SAFETY: no slot names it, and none will [HZ-A].
+            return unsafe { self.run() };
         }
-        // SAFETY: no slot names it, and none will [HZ-A].
-        unsafe { self.run() };
-        Ok(())
+        domain.admit_over(amount);
+        let counted = Counted { callback: self.pending.take_back(), bytes: amount.bytes };
+        let mut counted = ManuallyDrop::new(counted); // it is copied from here
+        let payload = (&raw mut counted).cast();
+        domain.kept.keep(&Stored { kind: &Counted::<Address<P>>::KIND, payload });
     }
 }
 

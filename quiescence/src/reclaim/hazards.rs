@@ -6,10 +6,9 @@ use grace::limit::Amount;
 use crate::os::sync::const_unless_loom;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
-use crate::reclaim::free::{Address, Pending, Pointee, Timed};
-use crate::reclaim::local;
+use crate::reclaim::free::{Address, Pending, Pointee};
 use crate::reclaim::rescan;
-use crate::reclaim::thread_queue::{Contents, Ended};
+use crate::reclaim::thread_queue::Ended;
 use crate::reclaim::worker;
 
 const_unless_loom! {
@@ -46,12 +45,9 @@ pub(crate) unsafe fn retire<K: Named, P: Pointee>(tag: &K, object: *mut P::Objec
     let amount = Amount::object(bytes);
     // SAFETY: by the contract.
     let object = unsafe { Pending::new(tag.core(), Address::<P>(object)) };
-    let ripe = defer::retire_address(tag, object, amount);
-    if let Some(Err(object)) = ripe.map(Timed::end_unprotected) {
-        // Over the limit: the thread whose turn it is keeps it, if it is protected still.
-        tag.core().admit_over(amount);
-        let queue = local::queue(tag.core(), tag, Contents::Objects);
-        defer::add(tag, queue, object, amount.bytes);
+    if let Some(ripe) = defer::retire_address(tag, object, amount) {
+        ripe.end_or_keep(amount);
+        defer::tell(tag);
     }
 }
 

@@ -3,8 +3,8 @@
 //! They have left their queue, whose other callbacks have run, and stay charged to the domain.
 //! Their grace period is over: they need no other fence, only a scan that finds no slot with their
 //! address ([`hazptr`](crate::hazptr), [HZ-A]). An object is kept once for each reference to it
-//! that was given up. So there may be more kept objects than slots in use, and the limit counts
-//! them.
+//! that was given up, and the limit counts them all, until the next scan leaves one of each kind:
+//! see [`Object::frees`].
 //!
 //! **Invariant: the objects counted are those in the list or in a thread's hand.** A thread that
 //! has taken the list has an [`InHand`] until it has dealt with it. A drop that it calls may fork;
@@ -56,13 +56,24 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Frees it.
+    /// Frees it, or gives one of several references up.
     ///
     /// # Safety
-    /// No slot has named it since its grace period [HZ-A].
+    /// No slot has named it since its grace period [HZ-A]; or another [of those](Self::frees) has
+    /// been put back since.
     pub(crate) unsafe fn free(mut self) {
         // SAFETY: by the contract; it is taken out once.
         unsafe { (self.kind.run)(self.kind, self.payload.as_mut_ptr()) };
+    }
+
+    /// What it frees, and how: equal for references to one object alone, of which one is enough to
+    /// keep it. (No other address is anything's twice, while a slot names it.)
+    ///
+    /// If that one is freed before the others, a scan has found no slot with the address, after the
+    /// grace periods of all of them. Then none of them is protected any more, as a slot that names
+    /// it later has found a further reference [HZ-A], [AC-1].
+    pub(crate) fn frees(&self) -> (usize, *const CallbackType) {
+        (self.address(), self.kind)
     }
 
     /// The address that slots may name.
@@ -104,13 +115,24 @@ impl Kept {
         (!self.is_empty()).then(|| self.due_ns.load(Relaxed))
     }
 
-    /// Keeps an object, whose payload is copied, if it is one of those that are protected, which
-    /// are in ascending order. Returns what it was charged. Only of kinds that slots may name: the
-    /// address comes first in their payloads.
+    /// Keeps an object, if it is one of those that are protected, which are in ascending order.
+    /// Returns what it was charged.
     pub(crate) fn keep_if_protected(&self, one: &Stored, protected: &[usize]) -> Option<Amount> {
         // SAFETY: a pointer is the first word of the payload.
         let object = unsafe { one.payload.cast::<*mut ()>().read() };
         protected.binary_search(&object.addr()).ok()?;
+        Some(self.copy(one))
+    }
+
+    /// Keeps an object that has been in no queue.
+    pub(crate) fn keep(&self, one: &Stored) {
+        self.unqueued.fetch_add(1, Relaxed); // a count
+        self.copy(one);
+    }
+
+    /// Keeps an object, whose payload is copied. Returns what it was charged. Only of kinds that
+    /// slots may name: the address comes first in their payloads.
+    fn copy(&self, one: &Stored) -> Amount {
         debug_assert!(one.kind.words <= PAYLOAD, "an address, and what it is charged");
         let (bytes, now_ns) = (one.bytes(), clock::monotonic_ns());
         let mut payload = [Word::uninit(); PAYLOAD];
@@ -121,7 +143,7 @@ impl Kept {
         let object =
             Object { next: ptr::null_mut(), kind: one.kind, payload, bytes, since_ns: now_ns };
         self.add(Box::new(object), now_ns.saturating_add(TICK_NS));
-        Some(Amount::object(bytes))
+        Amount::object(bytes)
     }
 
     /// Keeps a new one, which is to be looked for at that time.

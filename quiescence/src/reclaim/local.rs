@@ -160,6 +160,9 @@ fn each_section(mut f: impl FnMut(&Slot)) {
     let mut handles = Vec::new();
     Table::existing(|table| table.each_watched(&mut handles, &mut if_section));
     record::own().for_each(if_section);
+    // Nor here, where the thread may be in a section [D-1]; unless others let go of it just now.
+    let is_last = |handle: &Handle| handle.is_last() && !handle.queues.is_empty();
+    handles.into_iter().filter(is_last).for_each(crate::HOOKS.ends_elsewhere);
 }
 
 #[cfg(test)]
@@ -185,6 +188,19 @@ mod tests {
         let own = unsafe { OwnQueue::at(queue) };
         // SAFETY: a closure of that kind.
         unsafe { own.add(&Closure::<F>::KIND, ManuallyDrop::new(Closure(f)), 0) };
+    }
+
+    /// A past error: a thread that looked whether it was in a section had the last handle of a
+    /// domain when others let go of it meanwhile, and ran what waited there: in its section.
+    #[test]
+    fn a_domain_does_not_end_where_a_thread_looks_at_its_sections() {
+        let (domain, (sender, run_by)) = (crate::Domain::new(), mpsc::channel());
+        std::mem::forget(domain.read()); // so nothing is run before the domain ends
+        domain.call(move || sender.send(thread::current().id()).unwrap()).unwrap();
+        let mut domain = Some(domain);
+        super::each_section(|_| drop(domain.take()));
+        assert!(domain.is_none(), "it is in a section");
+        assert_ne!(run_by.recv(), Ok(thread::current().id()));
     }
 
     /// An exiting thread may hold the last handle of a domain, and runs the callbacks that wait

@@ -40,19 +40,21 @@ pub(crate) fn rescan(domain: &DomainState) -> bool {
     })
 }
 
-/// Puts back what is protected still. Returns the rest.
+/// Puts back what is protected still, of several references to an object one. Returns the rest.
 #[expect(clippy::vec_box, reason = "nodes of the list")]
 fn put_back_protected(
     domain: &DomainState,
     in_hand: &InHand<'_>,
-    taken: Taken,
+    mut taken: Taken,
     protected: &[usize],
 ) -> Vec<Box<Object>> {
     let now_ns = clock::monotonic_ns();
     let mut youngest_ns = REST_MAX_NS;
-    let mut rest = Vec::new();
+    let (mut rest, mut last) = (Vec::new(), None);
+    taken.objects.sort_by_key(|object| object.frees());
     for object in taken.objects {
-        if protected.binary_search(&object.address()).is_ok() {
+        let is_protected = protected.binary_search(&object.address()).is_ok();
+        if is_protected && last.replace(object.frees()) != Some(object.frees()) {
             youngest_ns = youngest_ns.min(now_ns.saturating_sub(object.since_ns));
             in_hand.put_back(object);
         } else {
@@ -75,7 +77,8 @@ fn free(domain: &DomainState, in_hand: &InHand<'_>, objects: Vec<Box<Object>>) {
             let amount = Amount::object(object.bytes);
             freed = freed.plus(amount);
             running.begun(freed);
-            // SAFETY: the scan came after its grace period, and found no slot with its address.
+            // SAFETY: the scan came after its grace period, and found no slot with its address; or
+            // another reference to the object has been put back.
             let free = || unsafe { object.free() };
             panicked += u64::from(!user_code::caught(Site::Callback, free));
         }

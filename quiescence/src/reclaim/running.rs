@@ -12,6 +12,7 @@ use grace::limit::Amount;
 
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::links::Surroundings;
+use crate::os::thread;
 
 /// The callbacks that a thread is running, and the room that they make meanwhile: callbacks that
 /// they queue themselves may use it [TQ-3]. Objects that are kept, not freed, use up their own:
@@ -66,6 +67,13 @@ thread_local! {
 /// Whether this thread is running callbacks.
 pub(crate) fn in_callback() -> bool {
     nested_in_callbacks() != 0
+}
+
+/// Whether the worker may be waiting for this thread: it is running callbacks, perhaps under a lock
+/// that the worker needs for others; or is one of the library's, the worker itself perhaps, in a
+/// waker.
+pub(crate) fn holds_up_worker() -> bool {
+    in_callback() || thread::IS_OURS.get()
 }
 
 /// How deep the callbacks and the objects freed on the spot are nested that this thread is in.

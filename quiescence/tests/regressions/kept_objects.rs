@@ -3,7 +3,8 @@
 //! retires went over the limit without end.
 
 use crate::common::*;
-use quiescence::hazard::{HazardDomain, HazardPointer, Protected};
+use quiescence::hazard::{self, HazardDomain, HazardPointer, Protected};
+use quiescence::{ArcCell, cell::ArcGuard};
 
 /// Counts its drop, and cannot be weighed, if it is to be so.
 struct Flag(#[expect(dead_code)] Dropped, bool);
@@ -223,4 +224,65 @@ fn a_size_beyond_all_reason_of_what_is_protected_is_given_back_as_it_was_charged
         assert_eq!((statistics.callbacks_waiting(), statistics.bytes_waiting), (0, 0));
         assert!(has_room(&domain), "{bytes} bytes");
     }
+}
+
+/// Each reference that a cell gave up to an object that a guard protects was kept: where a cell
+/// went to and fro between two values beside a guard, they went over the limit without end.
+#[test]
+fn references_to_one_protected_object_stay_within_the_limit() {
+    const MAX: u64 = 64;
+    in_its_own_process!();
+    tune_hazards(hazard::global(), |tuning| tuning.objects_max = MAX);
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let cell = ArcCell::from_pointee(Dropped(dropped.clone()));
+    let (protected, again) = (cell.load(), cell.load_full());
+    for number in 0..20 * MAX {
+        cell.store(Arc::new(Dropped(dropped.clone())));
+        cell.store(Arc::clone(&again));
+        let waiting = hazard::global().statistics().callbacks_waiting();
+        assert!(waiting <= MAX + 1, "{waiting} wait after {number}");
+    }
+    hazard::barrier();
+    // One that has waited in a queue, and one that found no room there.
+    assert!((1..=2).contains(&hazard::global().statistics().objects_protected));
+    assert!((3..=4).contains(&Arc::strong_count(&again)), "these, the cell's, and ours");
+    // What is kept is the last of them.
+    drop((cell, again));
+    hazard::barrier();
+    assert_eq!(dropped.load(Acquire) as u64, 20 * MAX);
+    assert_eq!(ArcGuard::as_inner(&protected).0.load(Acquire) as u64, 20 * MAX);
+    drop(protected);
+    hazard::barrier();
+    assert_eq!(dropped.load(Acquire) as u64, 20 * MAX + 1);
+}
+
+/// An object that found no room and was protected waited in its thread's queue once more. While
+/// another thread was at a drop of that queue, such objects went over the limit without end.
+#[test]
+fn what_is_protected_stays_within_the_limit_beside_a_drop_that_takes_long() {
+    const MAX: u64 = 64;
+    in_its_own_process!();
+    let domain = hazard::global();
+    tune_hazards(domain, |tuning| tuning.objects_max = MAX);
+    let ((enter, entered), (leave, may_leave)) = (mpsc::channel(), mpsc::channel::<()>());
+    let blocks = Mutex::new(move || {
+        enter.send(()).unwrap();
+        _ = may_leave.recv();
+    });
+    domain.retire(Box::new(OnDrop(move || blocks.lock().unwrap()())));
+    entered.recv().unwrap(); // on the worker
+    let cell = ArcCell::from_pointee(0);
+    let (protected, again) = (cell.load(), cell.load_full());
+    for number in 0..20 * MAX {
+        cell.store(Arc::new(1));
+        cell.store(Arc::clone(&again));
+        let waiting = domain.statistics().callbacks_waiting();
+        assert!(waiting <= MAX + 1, "{waiting} wait after {number}");
+    }
+    drop((leave, cell));
+    hazard::barrier();
+    assert!(*protected == 0 && (2..=3).contains(&Arc::strong_count(&again)), "as above");
+    drop(protected);
+    hazard::barrier();
+    assert_eq!((Arc::strong_count(&again), domain.statistics().bytes_waiting), (1, 0));
 }

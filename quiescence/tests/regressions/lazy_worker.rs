@@ -19,3 +19,34 @@ fn a_started_grace_period_does_not_wait_for_what_is_lazy() {
         assert!(ended(), "{engine}: the worker does not come");
     }
 }
+
+/// A grace period that a full batch had asked for was in progress, and no thread drove it: polls
+/// left it to the worker, which was not told and came when other callbacks had waited long enough.
+#[test]
+fn a_poll_does_not_wait_for_what_is_lazy() {
+    let domain = Domain::builder().engine(Engine::Tick).build();
+    tune(&domain, |tuning| tuning.lazy = Duration::MAX);
+    // The first one is as large as a batch, and the last one ends a round of additions.
+    (0..9).for_each(|n| domain.retire_sized((), if n == 0 { 2 << 20 } else { 8 }).unwrap());
+    let (began, cookie) = (Instant::now(), domain.cookie());
+    while !domain.poll(cookie) && began.elapsed() < Duration::from_secs(60) {
+        thread::yield_now();
+    }
+    assert!(domain.poll(cookie), "the worker does not come");
+}
+
+/// Who awaits a grace period in a callback polls again and again, since the worker may be waiting
+/// for this very thread. Under `tick` no such poll began anything.
+#[test]
+fn a_callback_that_awaits_a_grace_period_takes_the_place_of_the_worker() {
+    for engine in Engine::ALL {
+        let domain = Domain::builder().engine(engine).build();
+        let (inside, (sender, has_ended)) = (domain.clone(), mpsc::channel());
+        let awaits = move || {
+            block_on(inside.synchronize_async());
+            sender.send(()).unwrap();
+        };
+        domain.call_hurry(awaits).unwrap();
+        assert_eq!(has_ended.recv_timeout(Duration::from_secs(60)), Ok(()), "{engine}: it hangs");
+    }
+}

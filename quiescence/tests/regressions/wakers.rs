@@ -2,6 +2,7 @@
 //! of them there may be.
 
 use crate::common::*;
+use std::future::{Future, poll_fn};
 use std::task::{RawWaker, RawWakerVTable};
 
 use quiescence::{Cookie, SrcuGuard};
@@ -161,4 +162,33 @@ fn a_waker_on_the_worker_pays_when_its_section_ends() {
         })
     });
     assert_eq!(accepted, Ok([true; 2]));
+}
+
+/// Awaits a future on this thread, beside a section that ends once it has been polled.
+fn await_beside_a_section(domain: &Domain, future: impl Future<Output = ()>) {
+    beside_a_section(domain, |leave| {
+        let mut future = pin!(future);
+        block_on(poll_fn(|context| {
+            let polled = future.as_mut().poll(context);
+            leave();
+            polled
+        }));
+    });
+}
+
+/// What a waker on the worker blocked on was left to the worker, which was this thread.
+#[test]
+fn a_waker_on_the_worker_that_awaits_does_what_only_the_worker_would_do() {
+    let domain = lasting_domain();
+    tune(domain, |tuning| (tuning.objects_max, tuning.lazy) = (1, Duration::MAX));
+    let awaits: [fn(&Domain); 3] = [
+        |domain| await_beside_a_section(domain, domain.synchronize_async()),
+        |domain| await_beside_a_section(domain, domain.retire_async(Box::new(0))),
+        |domain| await_beside_a_section(domain, domain.call_async(|| ())),
+    ];
+    for (number, awaits) in awaits.into_iter().enumerate() {
+        domain.try_call(|| ()).unwrap(); // as many as there may be
+        assert_eq!(in_a_waker_on_the_worker(domain, move || awaits(domain)), Ok(()), "{number}");
+        domain.barrier();
+    }
 }

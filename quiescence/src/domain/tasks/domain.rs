@@ -107,8 +107,8 @@ impl<K: DomainTag> Domain<K> {
     ///
     /// Waiting tasks are woken in the order of arrival, all of them whenever callbacks have been
     /// run; a task that has just arrived may overtake them. It exceeds the limit only if no thread
-    /// would make room: if nothing is queued in the domain, in a callback, and if the system
-    /// provides no thread for the worker.
+    /// would make room: if nothing is queued in the domain, in what the library's own threads call
+    /// (callbacks, wakers), and if the system provides no thread for the worker.
     ///
     /// **If the future is dropped** before it is ready, the closure is dropped with it, and never
     /// called.
