@@ -124,8 +124,11 @@ fn wait_or_borrow(
         contents == Contents::Closures && (running::in_callback() || thread::IS_OURS.get());
     let limit_action = match (context(), queue) {
         // One object or closure of a thread may go over the limit at a time. If other threads have
-        // made room, the thread is within the limit again.
+        // made room, the thread is within the limit again. Else it settles that when this section
+        // ends, as it should have when the one ended in which it went over: that may have been in
+        // a panic, or in a callback.
         (Context::Section, _) if queue.is_none() || local::refresh_over_limit(domain) => {
+            local::make_overdue();
             LimitAction::Refuse
         }
         (Context::Outside | Context::Callback, _) if holds_up_worker => LimitAction::Refuse,

@@ -336,7 +336,11 @@ pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
     let taken = bytes.is_some_and(|bytes| stock.take(Amount::object(bytes as u64)));
     let is_over_limit = local::refresh_over_limit(tag.core());
     local::refresh_may_be_over_limit(); // it may be within the limit in all domains by now
-    taken || !is_over_limit || context() != Context::Section
+    let may = taken || !is_over_limit || context() != Context::Section;
+    if !may {
+        local::make_overdue(); // as where an object is refused
+    }
+    may
 }
 
 // ---- values -------------------------------------------------------------------------------------
