@@ -16,7 +16,7 @@ use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::gp::slot::Slot;
-use crate::os::{clock, nap, thread};
+use crate::os::{clock, exit, nap};
 use crate::reclaim::domain_state::{self, DomainState, Named};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
@@ -121,7 +121,7 @@ fn wait_or_borrow(
     // The worker makes room for a closure. In a callback this thread may hold a lock that it needs
     // for that; and a thread of the library may be the worker, in a waker.
     let holds_up_worker =
-        contents == Contents::Closures && (running::in_callback() || thread::IS_OURS.get());
+        contents == Contents::Closures && (running::in_callback() || exit::IS_OURS.get());
     let limit_action = match (context(), queue) {
         // One object or closure of a thread may go over the limit at a time. If other threads have
         // made room, the thread is within the limit again. Else it settles that when this section
