@@ -97,11 +97,11 @@ impl Segments {
         self.next = 0;
     }
 
-    /// Tags the untagged callbacks with `cookie`. They join those that were tagged last if these have
-    /// the same cookie, or a later one, which stays. Returns whether `cookie`, or the later one, is
-    /// waited for: then the caller must ask for the grace period. If both tagged segments have
-    /// older cookies there is no room: returns false, and the untagged ones stay untagged until one
-    /// of those grace periods has ended.
+    /// Tags the untagged callbacks with `cookie`. They join those that were tagged last if these
+    /// have the same cookie, or a later one, which stays. Returns whether `cookie`, or the later
+    /// one, is waited for: then the caller must ask for the grace period. If both tagged segments
+    /// have older cookies there is no room: returns false, and the untagged ones stay untagged
+    /// until one of those grace periods has ended.
     pub fn accelerate(&mut self, cookie: Cookie) -> bool {
         let last = self.tagged.iter().rposition(|one| one.count != 0);
         let joins = last.filter(|last| self.tagged[*last].cookie.is_at_or_after(cookie));

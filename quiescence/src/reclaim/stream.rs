@@ -333,9 +333,9 @@ impl Stream {
         spare
     }
 
-    /// Takes back the pages between two positions of the reader, up to [`SPARE_MAX`] for the writer,
-    /// and frees the others. Until then they stay unchanged: in a forked child the reader may be
-    /// gone, and reading continues from where it began.
+    /// Takes back the pages between two positions of the reader, up to [`SPARE_MAX`] for the
+    /// writer, and frees the others. Until then they stay unchanged: in a forked child the reader
+    /// may be gone, and reading continues from where it began.
     ///
     /// # Safety
     /// Both are positions in this stream, `to` is at or after `from`, no other thread reads, and no

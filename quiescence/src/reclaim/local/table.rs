@@ -20,8 +20,8 @@
 //! [`crate::reclaim::at_limit`] borrows, and calls [`Table::watch_over_limit`].
 //!
 //! **Invariant [TT-3]: a thread without [`HAS_OTHER_SLOTS`] is in no section but those that began
-//! with [`thread_slots::global_slot`],** and liburcu readers'. [`given`], through which each slot is
-//! given out, sets it unless from then on the slot is found there, which it is until it is
+//! with [`thread_slots::global_slot`],** and liburcu readers'. [`given`], through which each slot
+//! is given out, sets it unless from then on the slot is found there, which it is until it is
 //! unregistered, in no section.
 
 use std::cell::{Cell, RefCell};
