@@ -97,33 +97,21 @@ impl Segments {
         self.next = 0;
     }
 
-    /// Tags the untagged callbacks with `cookie`, and those tagged with the same or a later one.
-    /// Returns whether it tagged any: then the caller must ask for the grace period. If both tagged
-    /// segments have older cookies there is no room: returns false, and the untagged ones stay
-    /// untagged until one of those grace periods has ended.
+    /// Tags the untagged callbacks with `cookie`. They join those that were tagged last if these
+    /// have the same cookie, or a later one, which stays. Returns whether `cookie`, or the later
+    /// one, is waited for: then the caller must ask for the grace period. If both tagged segments
+    /// have older cookies there is no room: returns false, and the untagged ones stay untagged
+    /// until one of those grace periods has ended.
     pub fn accelerate(&mut self, cookie: Cookie) -> bool {
-        let is_older = |one: &Tagged| one.count != 0 && !one.cookie.is_at_or_after(cookie);
-        let place = self.tagged.iter().rposition(is_older).map_or(0, |older| older + 1);
-        let rest = &self.tagged[place..];
-        if rest.is_empty() {
-            return false;
+        let last = self.tagged.iter().rposition(|one| one.count != 0);
+        let joins = last.filter(|last| self.tagged[*last].cookie.is_at_or_after(cookie));
+        let place = joins.unwrap_or_else(|| last.map_or(0, |last| last + 1));
+        let Some(one) = self.tagged.get_mut(place) else { return false };
+        if one.count == 0 {
+            one.cookie = cookie;
         }
-        let count = rest.iter().fold(self.next, |count, one| count.saturating_add(one.count));
-        if count == 0 {
-            return false;
-        }
-        // Never an older cookie than the one that they had: it would be done too early.
-        let cookie = rest
-            .iter()
-            .filter(|one| one.count != 0)
-            .map(|one| one.cookie)
-            .fold(cookie, |newest, one| if one.is_at_or_after(newest) { one } else { newest });
-        for one in &mut self.tagged[place..] {
-            one.count = 0;
-        }
-        self.tagged[place] = Tagged { count, cookie };
-        self.next = 0;
-        true
+        one.count = one.count.saturating_add(core::mem::take(&mut self.next));
+        one.count != 0
     }
 }
 

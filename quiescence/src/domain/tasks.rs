@@ -19,8 +19,8 @@ use crate::domain::tag::DomainTag;
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::gp::grace_periods::sleepers::Wanted;
+use crate::os::exit;
 use crate::os::sync::{self, Mutex, Rank};
-use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit;
 use crate::reclaim::defer;
@@ -294,7 +294,9 @@ impl<K: DomainTag> Barrier<K> {
                 user_code::run(Site::Wake, || waker.wake());
             }
         };
-        thread::start("quiescence-barrier", Box::new(run)).ok().map(|()| Started { said, process })
+        exit::start_thread("quiescence-barrier", Box::new(run))
+            .ok()
+            .map(|()| Started { said, process })
     }
 
     /// Forgets the thread, if this is a child of its process: it is gone, perhaps in the midst of

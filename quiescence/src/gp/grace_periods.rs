@@ -10,9 +10,9 @@
 //! the next driver continues from there. A driver that gets no CPU is superseded by a waiter
 //! ([`handover`]).
 //!
-//! That a grace period does not end early is for [`steps`] to keep; which cookie a request gets,
-//! and whether a wait is over, for [`requests`]. An error here leaves a thread asleep, or has it
-//! wait again. The order of locks is in `os/lock_rank.rs`.
+//! That a grace period does not end early is for [`steps`] to keep, and so is which cookie a
+//! request gets, and whether a wait is over: for that the domain's own sequence is asked. An error
+//! here leaves a thread asleep, or has it wait again. The order of locks is in `os/lock_rank.rs`.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -25,15 +25,12 @@ use self::sleepers::Sleepers;
 
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
-use crate::gp::links::{Links, Readers};
 use crate::gp::stall::{Live, Unfinished, Watch};
-use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::os::{clock, lock_rank};
 
 mod driver;
 pub(crate) mod handover;
 mod liburcu;
-mod requests;
 pub(crate) mod sleepers;
 mod steps;
 mod watch;
@@ -161,14 +158,6 @@ impl Locked<'_> {
 }
 
 impl GracePeriods {
-    /// Makes this a domain of liburcu readers.
-    pub(crate) const fn make_liburcu(&mut self, readers: Readers) {
-        self.tuning = AtomicTuning::new(Kind::Liburcu);
-        let links = Some(Links::new(readers));
-        // The old value is `None`, forgotten because a constant may not drop it.
-        std::mem::forget(std::mem::replace(&mut self.gp_words.liburcu, links));
-    }
-
     /// Makes this a sleepable domain.
     pub(crate) fn make_sleepable(&mut self, counted: Box<dyn Counted>) {
         self.counted = Some(counted);

@@ -26,7 +26,8 @@ use crate::os::sync::{self, AtomicU64, Mutex, MutexGuard};
 use grace::Number;
 use grace::word::QUIESCENT;
 use std::cell::Cell;
-use std::ptr::{self, NonNull};
+use std::ptr;
+use std::sync::Arc;
 
 /// Memory is got for twice the readers that there are, and this many more.
 const ROOM: usize = 64;
@@ -37,8 +38,8 @@ const CHUNK: usize = if cfg!(loom) { 3 } else { 64 };
 /// The readers of a domain. See the module.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    /// Each is a leaked box, as a box must not be moved while pointers into it exist.
-    chunks: Vec<NonNull<[Slot]>>,
+    /// Shared with none, but not boxes: a box must not be moved while pointers into it exist.
+    chunks: Vec<Arc<[Slot]>>,
     free: Vec<SlotRef>,
     readers: Vec<SlotRef>,
     /// How many readers have light fences, so that the updater's must be heavy.
@@ -109,12 +110,9 @@ impl Registry {
     /// A slot of the chunks that no reader has.
     fn free_slot(&mut self) -> *const Slot {
         if self.free.is_empty() {
-            let chunk: Box<[Slot]> = (0..CHUNK).map(|_| Slot::new(QUIESCENT)).collect();
-            let chunk = NonNull::from(Box::leak(chunk));
+            let chunk: Arc<[Slot]> = (0..CHUNK).map(|_| Slot::new(QUIESCENT)).collect();
+            self.free.extend(chunk.iter().rev().map(|slot| SlotRef(slot)));
             self.chunks.push(chunk);
-            // SAFETY: leaked above, and freed by `drop` only.
-            let slots = unsafe { chunk.as_ref() };
-            self.free.extend(slots.iter().rev().map(|slot| SlotRef(slot)));
         }
         self.free.pop().expect("a chunk was added above").0
     }
@@ -242,8 +240,7 @@ impl Registry {
 
     /// The slots of the chunks, registered or not.
     fn slots(&self) -> impl Iterator<Item = &Slot> {
-        // SAFETY: leaked by `free_slot`, and freed by `drop` only.
-        self.chunks.iter().flat_map(|chunk| unsafe { chunk.as_ref() })
+        self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 
     // ---- the scan -----------------------------------------------------------------------------
@@ -342,15 +339,6 @@ impl Registry {
 /// Whether a slot of the calling thread is in a section, or online.
 fn reads(own: &Slot) -> bool {
     !own.is_quiescent() //~ own-section-unseen
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        for chunk in self.chunks.drain(..) {
-            // SAFETY: leaked by `free_slot`; the domain ends, so no thread has a pointer into it.
-            drop(unsafe { Box::from_raw(chunk.as_ptr()) });
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,29 @@
-//! The orderly end of the process: `main` returns, or a thread calls `exit`.
+//! The orderly end of the process: `main` returns, or a thread calls `exit`; and the threads of the
+//! library, which are to end before it.
 //!
 //! The C library calls [`at_exit`]'s functions on the thread that ends the process, after the
 //! destructors of its thread-locals; the other threads are still running. `_exit`, `abort` and
 //! signals end a process without these calls.
 
+use std::cell::Cell;
 use std::thread::JoinHandle;
+
+use super::signals;
+
+thread_local! {
+    /// Whether the thread is one of those that the end of the process [ends](super::forking), which
+    /// is not waited for where such a thread calls `exit`. It says so itself as it begins. It does
+    /// not wait for the worker, which it may be.
+    pub(crate) static IS_OURS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Starts a thread of the library, which takes no signal: handlers run on the program's threads.
+/// If the system gives none, returns its `errno`.
+pub(crate) fn start_thread(name: &str, run: Box<dyn FnOnce() + Send>) -> Result<(), i32> {
+    let thread = std::thread::Builder::new().name(name.into());
+    let started = signals::without(|| thread.spawn(run)).map(outlive);
+    started.map_err(|error| error.raw_os_error().unwrap_or(0))
+}
 
 /// Has `f` called at the orderly end of the process, once for each call of this. In a child made by
 /// `fork` it is called as well. Returns whether the system had the memory to remember it.
@@ -21,7 +40,7 @@ pub(crate) fn at_exit(f: extern "C" fn()) -> bool {
 
 /// Has the orderly end of the process wait for the end of a thread, if the system (Miri) requires
 /// it.
-pub(super) fn outlive(thread: JoinHandle<()>) {
+fn outlive(thread: JoinHandle<()>) {
     #[cfg(miri)]
     return imp::outlive(thread);
     #[cfg(not(miri))]

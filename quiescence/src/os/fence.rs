@@ -19,7 +19,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 #[cfg(all(target_os = "linux", not(miri)))]
 use super::calls::{has_one_thread, membarrier as call};
 use super::environment;
-use super::sync::{const_unless_loom, fence};
+pub(crate) use super::for_loom::FenceCell as Cell;
+use super::sync::fence;
 
 /// How readers are ordered against updaters. Chosen once for the process, at its first use of the
 /// library ([`fences`](crate::tuning::fences)), and for single domains by
@@ -83,36 +84,6 @@ pub(crate) fn chosen() -> Fences {
     match CHOICE.is_portable(|| !(cfg!(loom) || register_early())) {
         false => Fences::Membarrier,
         true => Fences::Portable,
-    }
-}
-
-/// Orders the fences of one reader with those of the updaters under loom; else it is empty.
-///
-/// Loom has no membarrier, and a model with sequentially consistent fences as both halves would
-/// pass a program whose heavy fence is missing. So under loom a light fence is a read-modify-write
-/// of the reader's cell, and a heavy fence is one of every cell: light and heavy are ordered both
-/// ways, light and light are not.
-#[derive(Debug)]
-pub(crate) struct Cell {
-    #[cfg(loom)]
-    passed: super::sync::AtomicU32,
-}
-
-impl Cell {
-    const_unless_loom! {
-        /// A cell of a reader that has executed no fence yet.
-        pub(crate) fn new() -> Self {
-            Self {
-                #[cfg(loom)]
-                passed: super::sync::AtomicU32::new(0),
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn pass(&self) {
-        #[cfg(loom)]
-        self.passed.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
     }
 }
 

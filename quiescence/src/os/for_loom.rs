@@ -1,5 +1,5 @@
 //! What loom needs in code that it explores. In other builds the macros leave statics, `const`
-//! functions and arrays as they are written, and [`Tracked`] is empty.
+//! functions and arrays as they are written, and [`Tracked`] and [`FenceCell`] are empty.
 
 /// Statics, or functions that are `const`, except under loom, whose atomics and locks have no
 /// `const` constructor: there each model makes a static when it first uses it.
@@ -74,5 +74,35 @@ impl<const N: usize> Tracked<N> {
     pub(crate) fn read(&self, _place: usize) {
         #[cfg(loom)]
         self.places[_place].with(|_| ());
+    }
+}
+
+/// Orders the fences of one reader with those of the updaters under loom; else it is empty.
+///
+/// Loom has no membarrier, and a model with sequentially consistent fences as both halves would
+/// pass a program whose heavy fence is missing. So under loom a light fence is a read-modify-write
+/// of the reader's cell, and a heavy fence is one of every cell: light and heavy are ordered both
+/// ways, light and light are not.
+#[derive(Debug)]
+pub(crate) struct FenceCell {
+    #[cfg(loom)]
+    passed: loom::sync::atomic::AtomicU32,
+}
+
+impl FenceCell {
+    const_unless_loom! {
+        /// A cell of a reader that has executed no fence yet.
+        pub(crate) fn new() -> Self {
+            Self {
+                #[cfg(loom)]
+                passed: loom::sync::atomic::AtomicU32::new(0),
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn pass(&self) {
+        #[cfg(loom)]
+        self.passed.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
     }
 }

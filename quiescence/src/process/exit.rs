@@ -1,7 +1,7 @@
 //! The orderly exit of the process: runs waiting callbacks, except those of C, until none is left
 //! or [`FINISH_NS`] has passed, and ends the library's threads.
 
-use crate::os::{clock, exit, forking, nap, thread};
+use crate::os::{clock, exit, forking, nap};
 use crate::reclaim::{defer, domain_state, domain_state::Handle};
 
 /// Has [`finish`] called from now on. Called once, when a domain or table is used for the first
@@ -32,7 +32,7 @@ extern "C" fn finish() {
 /// Waits for them until `deadline_ns` at most: a callback that one of them runs may never return,
 /// or may itself be ending the process.
 fn end_threads(deadline_ns: u64) {
-    while forking::end_threads() && !thread::IS_OURS.get() && clock::monotonic_ns() < deadline_ns {
+    while forking::end_threads() && !exit::IS_OURS.get() && clock::monotonic_ns() < deadline_ns {
         nap::moment();
     }
 }

@@ -122,8 +122,11 @@ fn wait_or_borrow(
     let holds_up_worker = contents == Contents::Closures && running::holds_up_worker();
     let limit_action = match (context(), queue) {
         // One object or closure of a thread may go over the limit at a time. If other threads have
-        // made room, the thread is within the limit again.
+        // made room, the thread is within the limit again. Else it settles that when this section
+        // ends, as it should have when the one ended in which it went over: that may have been in
+        // a panic, or in a callback.
         (Context::Section, _) if queue.is_none() || local::refresh_over_limit(domain) => {
+            local::make_overdue();
             LimitAction::Refuse
         }
         (Context::Outside | Context::Callback, _) if holds_up_worker => LimitAction::Refuse,
@@ -209,9 +212,13 @@ fn wait_for_room(
     }
 }
 
-/// Admits an object without waiting: with room that the running callbacks have made, with more room
-/// for the queue's local stock, or, without a queue, by a charge of its own.
+/// Admits an object without waiting: out of the queue's local stock; else with room that the
+/// running callbacks have made, with more room for the local stock, or, without a queue, by a
+/// charge of its own.
 pub(crate) fn admit(domain: &DomainState, queue: Option<OwnQueue<'_>>, object: Amount) -> bool {
+    if queue.is_some_and(|queue| queue.local_stock().take(object)) {
+        return true;
+    }
     let from_room_made = |running: &Running| {
         let is_admitted = domain.admit(object.minus(running.room()));
         if is_admitted {

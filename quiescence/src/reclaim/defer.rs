@@ -255,9 +255,7 @@ pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Re
 pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reservation<'_>> {
     let amount = Amount::object(bytes as u64);
     let queue = local::queue(tag.core(), tag, Contents::Objects);
-    (queue.is_some_and(|queue| queue.local_stock().take(amount))
-        || admit(domain_state::known(tag), queue, amount))
-    .then_some(Reservation { queue, amount })
+    admit(domain_state::known(tag), queue, amount).then_some(Reservation { queue, amount })
 }
 
 impl Reservation<'_> {
@@ -309,9 +307,7 @@ impl Reservation<'_> {
         let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
         self.give_back(domain, reserved.minus(self.amount));
         let missing = self.amount.minus(reserved);
-        if !self.queue.is_some_and(|queue| queue.local_stock().take(missing))
-            && !admit(domain, self.queue, missing)
-        {
+        if !admit(domain, self.queue, missing) {
             domain.admit_over(missing);
         }
     }
@@ -336,7 +332,11 @@ pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
     let taken = bytes.is_some_and(|bytes| stock.take(Amount::object(bytes as u64)));
     let is_over_limit = local::refresh_over_limit(tag.core());
     local::refresh_may_be_over_limit(); // it may be within the limit in all domains by now
-    taken || !is_over_limit || context() != Context::Section
+    let may = taken || !is_over_limit || context() != Context::Section;
+    if !may {
+        local::make_overdue(); // as where an object is refused
+    }
+    may
 }
 
 // ---- values -------------------------------------------------------------------------------------

@@ -42,14 +42,13 @@ pub(crate) fn section_in(domain: &DomainState) -> Option<Section> {
     let section = |slot: &Slot| (!slot.is_quiescent()).then(|| of(slot));
     let gp_words = &raw const domain.grace_periods.gp_words;
     let liburcu = || record::own().filter(|slot| ptr::eq(slot.core_ptr(), gp_words));
-    Table::existing(|table| table.slots_in(domain).find_map(section))
-        .flatten()
+    Table::with(|table| table.slots_in(domain).find_map(section))
         .or_else(|| liburcu().find_map(section))
 }
 
 /// How many slots the calling thread has in a domain, its liburcu record not counted.
 pub(crate) fn slots_in(domain: &DomainState) -> usize {
-    Table::existing(|table| table.slots_in(domain).count()).unwrap_or(0)
+    Table::with(|table| table.slots_in(domain).count())
 }
 
 /// Marks the sections that the thread is in, of any domain: it does its deferred work when they
@@ -61,7 +60,7 @@ pub(crate) fn make_overdue() {
 /// Marks the thread's online QSBR readers of a domain: it does its deferred work there at their
 /// next quiescent states.
 pub(crate) fn make_due(domain: &DomainState) {
-    Table::existing(|table| {
+    Table::with(|table| {
         let online = table.slots_in(domain).filter(|slot| slot.is_qsbr() && !slot.is_quiescent());
         online.for_each(Slot::mark_overdue);
     });
@@ -77,37 +76,32 @@ pub(crate) fn may_be_over_limit() -> bool {
 /// Checks whether a domain now has room for what the thread holds above its limit: then the thread
 /// is within it again. Returns whether one of its two local stocks there is still above.
 pub(crate) fn refresh_over_limit(domain: &DomainState) -> bool {
-    let is_over_limit = Table::existing(|table| {
+    Table::with(|table| {
         let queues = table.find(domain).into_iter().flat_map(Local::queues);
         // `count`, as each stock must be refreshed.
         queues.filter(|queue| queue.local_stock().refresh_over_limit(domain)).count() != 0
-    });
-    is_over_limit == Some(true)
+    })
 }
 
 /// Notes that the thread is above the limit in a domain, in which it has a queue.
 pub(crate) fn note_over_limit(domain: &DomainState) {
-    Table::existing(|table| table.watch_over_limit(domain));
+    Table::with(|table| table.watch_over_limit(domain));
     MAY_BE_OVER_LIMIT.set(true);
 }
 
 /// Notes for [`may_be_over_limit`] whether one of the thread's local stocks is above the limit of
 /// its domain. Returns it.
 pub(crate) fn refresh_may_be_over_limit() -> bool {
-    let has = Table::existing(|table| table.watched().any(Local::is_over_limit)) == Some(true);
+    let has = Table::with(|table| table.watched().any(Local::is_over_limit));
     MAY_BE_OVER_LIMIT.set(has);
     has
 }
 
 /// The domains whose limits the thread exceeds.
 pub(crate) fn domains_over_limit() -> Vec<Handle> {
-    let mut domains = Vec::new();
-    Table::existing(|table| {
-        for local in table.watched().filter(|local| local.is_over_limit()) {
-            domains.extend(local.handle());
-        }
-    });
-    domains
+    Table::with(|table| {
+        table.watched().filter(|local| local.is_over_limit()).filter_map(Local::handle).collect()
+    })
 }
 
 /// What kind of sections a thread is in, of any domain.
@@ -158,7 +152,7 @@ fn each_section(mut f: impl FnMut(&Slot)) {
     // A domain must not end while its slots are read. Nor may it end under the borrow, since it
     // would run callbacks: so a handle here, which may become its last, is dropped after that.
     let mut handles = Vec::new();
-    Table::existing(|table| table.each_watched(&mut handles, &mut if_section));
+    Table::with(|table| table.each_watched(&mut handles, &mut if_section));
     record::own().for_each(if_section);
     // Nor here, where the thread may be in a section [D-1]; unless others let go of it just now.
     let is_last = |handle: &Handle| handle.is_last() && !handle.queues.is_empty();

@@ -12,7 +12,7 @@ use grace::limit::Amount;
 
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::links::Surroundings;
-use crate::os::thread;
+use crate::os::exit;
 
 /// The callbacks that a thread is running, and the room that they make meanwhile: callbacks that
 /// they queue themselves may use it [TQ-3]. Objects that are kept, not freed, use up their own:
@@ -73,7 +73,7 @@ pub(crate) fn in_callback() -> bool {
 /// that the worker needs for others; or is one of the library's, the worker itself perhaps, in a
 /// waker.
 pub(crate) fn holds_up_worker() -> bool {
-    in_callback() || thread::IS_OURS.get()
+    in_callback() || exit::IS_OURS.get()
 }
 
 /// How deep the callbacks and the objects freed on the spot are nested that this thread is in.

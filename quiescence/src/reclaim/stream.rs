@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use std::mem::{MaybeUninit, needs_drop};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::os::sync::{AtomicPtr, AtomicU64, Tracked};
 
@@ -181,8 +181,6 @@ struct Writer {
     at: usize,
     /// The kind of the last callback in this page; null if there is none yet.
     kind: *const CallbackType,
-    /// As in the stream.
-    written: u64,
     /// Empty pages that only the writer knows of.
     spare: *mut Page,
 }
@@ -212,7 +210,6 @@ impl Stream {
                 page,
                 at: 0,
                 kind: ptr::null(),
-                written: 0,
                 spare: ptr::null_mut(),
             }),
             written: AtomicU64::new(0),
@@ -281,9 +278,10 @@ impl Stream {
         // SAFETY: in the page, by the check above; aligned; the writer's alone until it is counted.
         unsafe { place.write(payload) };
         writer.at = at + const { words::<P>() };
-        writer.written += 1;
-        self.written.store(writer.written, Release); // [DS-1] //~ relaxed-write
-        writer.written
+        // Relaxed: as above.
+        let written = self.written.load(Relaxed) + 1;
+        self.written.store(written, Release); // [DS-1] //~ relaxed-write
+        written
     }
 
     /// Writes a callback that was read from another stream and is not run from it.
@@ -326,7 +324,7 @@ impl Stream {
     fn empty_page(&self, writer: &mut Writer) -> NonNull<Page> {
         let mut page = writer.spare;
         if page.is_null() {
-            // Acquire: pairs with the Release in `give_back_one`; the reader has left the pages.
+            // Acquire: pairs with the Release in `give_back`; the reader has left the pages.
             page = self.spare.swap(ptr::null_mut(), Acquire);
         }
         let Some(spare) = NonNull::new(page) else { return Page::new() };
@@ -335,47 +333,40 @@ impl Stream {
         spare
     }
 
-    /// Takes back the pages between two positions of the reader. Until then they stay unchanged: in
-    /// a forked child the reader may be gone, and reading continues from where it began.
+    /// Takes back the pages between two positions of the reader, up to [`SPARE_MAX`] for the
+    /// writer, and frees the others. Until then they stay unchanged: in a forked child the reader
+    /// may be gone, and reading continues from where it began.
     ///
     /// # Safety
     /// Both are positions in this stream, `to` is at or after `from`, no other thread reads, and no
     /// thread will read before `to`.
     pub(crate) unsafe fn give_back(&self, from: Cursor, to: Cursor) {
         let mut page = from.page.as_ptr();
+        if ptr::eq(page, to.page.as_ptr()) {
+            return;
+        }
+        // The whole list: the writer, which takes it whole as well, finds none meanwhile and makes
+        // a page. Acquire: pairs with the Release below, of another thread that has read.
+        let mut top = self.spare.swap(ptr::null_mut(), Acquire);
         while !ptr::eq(page, to.page.as_ptr()) {
-            // SAFETY: read, so it leads to the next one.
-            let next = unsafe { &*page }.next.load(Relaxed);
-            self.give_back_one(page);
+            // SAFETY: only the reader, which has left it, has it.
+            let empty = unsafe { &*page };
+            let next = empty.next.load(Relaxed);
+            // SAFETY: null, or in the list that this thread has taken.
+            let below = unsafe { top.as_ref() }.map_or(0, |top| top.spare.get());
+            if below < SPARE_MAX {
+                empty.next.store(top, Relaxed);
+                empty.spare.set(below + 1);
+                top = page;
+            } else {
+                empty.next.store(ptr::null_mut(), Relaxed);
+                // SAFETY: it has been read, and no other thread knows of it.
+                unsafe { free_list(page) };
+            }
             page = next;
         }
-    }
-
-    /// Keeps the page for the writer, or frees it if [`SPARE_MAX`] are kept already.
-    fn give_back_one(&self, page: *mut Page) {
-        // SAFETY: only the reader, which leaves it, has it.
-        let empty = unsafe { &*page };
-        let mut top = self.spare.load(Acquire);
-        loop {
-            // SAFETY: if it is not null, it was in the list. Only the writer takes pages out: the
-            // whole list, by a swap. It may be writing into this very page by now; it does not
-            // touch `spare` then, and a stale count does no harm, since the exchange fails. Only
-            // readers free pages, and this thread is the only reader.
-            let below = unsafe { top.as_ref() }.map_or(0, |top| top.spare.get());
-            if below >= SPARE_MAX {
-                empty.next.store(ptr::null_mut(), Relaxed);
-                // SAFETY: it is read, and no other thread knows of it.
-                return unsafe { free_list(page) };
-            }
-            empty.next.store(top, Relaxed);
-            empty.spare.set(below + 1);
-            // AcqRel: the Release pairs with the Acquire in `empty_page`; the Acquire lets the next
-            // round read `spare` in a page that another thread has given back.
-            match self.spare.compare_exchange_weak(top, page, AcqRel, Acquire) {
-                Ok(_) => return,
-                Err(other) => top = other,
-            }
-        }
+        // Release: pairs with the Acquire in `empty_page`; the reader has left the pages.
+        self.spare.store(top, Release); // [DS-1] //~ relaxed-page
     }
 }
 

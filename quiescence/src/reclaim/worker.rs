@@ -54,7 +54,7 @@ use crate::event::trace;
 use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
-use crate::os::{clock, nap, thread, user_code};
+use crate::os::{clock, exit, nap, user_code};
 use crate::reclaim::domain_state::{self, DomainState, Handle, WeakHandle};
 use crate::reclaim::local;
 use crate::reclaim::rescan;
@@ -189,7 +189,7 @@ pub(crate) fn end_domain(handle: Handle) {
 fn start(mut state: MutexGuard<'static, State>) -> bool {
     let mut refused = Vec::new();
     if !state.started {
-        state.started = thread::start("quiescence", Box::new(run)).is_ok();
+        state.started = exit::start_thread("quiescence", Box::new(run)).is_ok();
         if !state.started {
             let tasks = state.domains.take_all();
             refused.extend(tasks.into_iter().filter_map(|task| task.domain.upgrade()));
@@ -223,7 +223,7 @@ fn start_anew() {
 }
 
 fn run() {
-    thread::IS_OURS.set(true);
+    exit::IS_OURS.set(true);
     // It drops the payload of a panic: the standard library would abort if that drop panicked.
     if !user_code::is_whole(work) {
         start_anew();

@@ -18,7 +18,7 @@ use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::on_drop::OnDrop;
 use crate::os::socket::{self, Place};
 use crate::os::sync::{Rank, const_unless_loom};
-use crate::os::{clock, environment, thread};
+use crate::os::{clock, environment, exit};
 
 /// The longest time, in nanoseconds, for which a client is served. It may connect again.
 const PATIENCE_NS: u64 = 2_000_000_000;
@@ -87,7 +87,7 @@ fn wanted(value: CString) -> Result<Option<Place>, String> {
 }
 
 fn start(place: Place) {
-    if let Err(errno) = thread::start("quiescence-stats", Box::new(|| run(place))) {
+    if let Err(errno) = exit::start_thread("quiescence-stats", Box::new(|| run(place))) {
         say(&format!("no thread: {}", io::Error::from_raw_os_error(errno)));
     }
 }

@@ -107,3 +107,31 @@ fn a_section_that_is_kept_after_a_batch_ends_the_runner() {
     elsewhere(|| domain.barrier());
     assert_eq!(ran.load(SeqCst), 2);
 }
+
+/// A section that a panic ends waits for nothing, so what had gone over the limit in it was not
+/// settled. Nor was it later: from then on each object was refused, and each store panicked, in
+/// whatever section of the thread, for ever if nothing else closed the thread's queue.
+#[test]
+fn what_a_panic_left_over_the_limit_is_settled_when_a_later_section_ends() {
+    let domain = patient_domain();
+    tune(domain, |tuning| tuning.objects_max = 1);
+    // What is refused is taken back: dropped there, it would go over the limit, too.
+    let retires = || domain.retire(Box::new(1)).map_err(AtLimit::into_inner).is_ok();
+    let cell = Rcu::new_in(0, domain.clone());
+    let stores = || catch_unwind(AssertUnwindSafe(|| cell.store(1))).is_ok();
+    for update in [&retires as &dyn Fn() -> bool, &stores] {
+        // As much as may wait.
+        while domain.try_retire(Box::new(0)).map_err(AtLimit::into_inner).is_ok() {}
+        let in_section = || {
+            let _guard = domain.read();
+            update()
+        };
+        let said = panic_of(|| {
+            let _guard = domain.read();
+            panic!("one over the limit: {}", update());
+        });
+        assert_eq!(said, "one over the limit: true");
+        assert!(!in_section(), "it is over the limit still");
+        assert!(in_section(), "settled when the section before ended");
+    }
+}

@@ -20,9 +20,9 @@ use std::ptr;
 use std::time::Duration;
 
 use super::allocator::{self, Source};
+use crate::os::exit;
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
-use crate::os::thread;
 
 /// What the thread that resizes a table knows of it.
 ///
@@ -214,12 +214,12 @@ impl Board {
             WAITING.notify_one();
             return;
         }
-        self.started = thread::start("rcu-resize", Box::new(run)).is_ok();
+        self.started = exit::start_thread("rcu-resize", Box::new(run)).is_ok();
     }
 }
 
 fn run() {
-    thread::IS_OURS.set(true);
+    exit::IS_OURS.set(true);
     let mut board = lock();
     loop {
         let Some(table) = board.waiting.pop_front() else {

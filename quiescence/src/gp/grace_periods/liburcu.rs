@@ -22,6 +22,7 @@ use super::handover::Away;
 use super::steps::Term;
 use super::{GracePeriods, Locked};
 use crate::gp::links::{ASLEEP, Links, Readers, Words};
+use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::os::{fence, futex, nap};
 
 /// The first nap, and how often it doubles. The longest nap bounds how late the end of a grace
@@ -32,6 +33,14 @@ const NAP_DOUBLINGS: u32 = 6;
 const _: () = assert!(NAP_FIRST.as_micros() << NAP_DOUBLINGS <= 1_300, "as is promised");
 
 impl GracePeriods {
+    /// Makes this a domain of liburcu readers.
+    pub(crate) const fn make_liburcu(&mut self, readers: Readers) {
+        self.tuning = AtomicTuning::new(Kind::Liburcu);
+        let links = Some(Links::new(readers));
+        // The old value is `None`, forgotten because a constant may not drop it.
+        std::mem::forget(std::mem::replace(&mut self.gp_words.liburcu, links));
+    }
+
     /// A grace period that has nothing to wait for: the only readers are `own` ones of the caller,
     /// and no other thread wants a grace period. The readers' words are not loaded, so a QSBR
     /// reader need not go offline. Returns false if that is not so, or not certain: then nothing

@@ -38,7 +38,7 @@ use grace::driver::{Needed, fence_needed};
 use grace::policy::AnyPolicy;
 use grace::{Action, Cookie, Event, Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
-use super::handover::Away;
+use super::handover::{Away, Patience};
 use super::{Attention, Counted, State, Until};
 use crate::gp::engine::Settings;
 use crate::gp::observers::Observers;
@@ -299,7 +299,52 @@ impl GracePeriods {
         may.then_some(registry)
     }
 
+    // ---- requests and waits -------------------------------------------------------------------
+
+    /// Asks for a full grace period from now on; a thread must drive it.
+    pub(crate) fn request(&self, urgency: Urgency) -> Cookie {
+        self.lock().request(urgency)
+    }
+
+    /// As [`request`](Self::request), but `None` if another thread holds the lock: the worker does
+    /// not wait.
+    pub(crate) fn request_unless_busy(&self, urgency: Urgency) -> Option<Cookie> {
+        Some(self.try_lock()?.request(urgency))
+    }
+
+    /// Waits for a full grace period. The caller is in no section of this domain. Returns whether
+    /// it has ended, as [`wait`](Self::wait).
+    #[must_use]
+    pub(crate) fn synchronize(&self, urgency: Urgency, me: Me) -> bool {
+        let mut state = self.lock();
+        let cookie = state.request(urgency);
+        self.drive_until(state, cookie, me, Patience::NEW);
+        self.sequence().is_done(cookie) //~ no-sharing
+    }
+
+    /// Waits until `cookie` is done, driving the machine if no thread does. Returns false if it is
+    /// not: a waker has begun a section on this thread meanwhile, which the grace period might wait
+    /// for.
+    ///
+    /// # Panics
+    /// If the cookie is not this domain's: it might never be done.
+    #[must_use]
+    pub(crate) fn wait(&self, cookie: Cookie, urgency: Urgency, me: Me) -> bool {
+        let mut state = self.lock();
+        if let Err(not_given) = state.require(cookie, urgency) {
+            drop(state);
+            panic!("quiescence: {not_given}");
+        }
+        self.drive_until(state, cookie, me, Patience::NEW);
+        self.sequence().is_done(cookie) //~ no-sharing
+    }
+
     // ---- cookies ------------------------------------------------------------------------------
+
+    /// The cookie of a full grace period from now on, without asking for it.
+    pub(crate) fn snapshot(&self) -> Cookie {
+        self.lock().machine().snapshot() // [GP-9]
+    }
 
     /// As [`GracePeriods::snapshot`] without the lock, for a caller whose last step was the atomic
     /// exchange that unlinked an object.
@@ -446,6 +491,14 @@ impl GracePeriods {
 
 impl<'a> Locked<'a> {
     // ---- requests -----------------------------------------------------------------------------
+
+    /// Asks for a full grace period from now on; a thread must drive it.
+    pub(crate) fn request(&mut self, urgency: Urgency) -> Cookie {
+        let cookie = self.machine().snapshot();
+        assert!(self.require(cookie, urgency).is_ok(), "a snapshot of now is the machine's");
+        //~ served-by-the-present
+        cookie
+    }
 
     /// Asks for the grace period that `cookie` stands for. The lock orders the caller's update
     /// before the fence of a later one [GP-9].

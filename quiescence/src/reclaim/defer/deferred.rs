@@ -89,18 +89,14 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
 ) {
     let domain = tag.core();
     let queue = local::queue(domain, tag, Contents::Closures);
-    let takes = || queue.is_some_and(|queue| queue.local_stock().take(AMOUNT));
-    let mut paid = takes() || admit(domain, queue, AMOUNT);
-    if !paid
-        && let Some(queue) = queue
-        && context() == Context::Outside
-    {
-        queue.close(domain, Urgency::Expedited);
-        domain.grace_periods.advance(Me::this_thread());
-        run_share(domain, &queue, BATCH);
-        paid = takes();
-    }
-    if !paid {
+    if !admit(domain, queue, AMOUNT) {
+        if let Some(queue) = queue
+            && context() == Context::Outside
+        {
+            queue.close(domain, Urgency::Expedited);
+            domain.grace_periods.advance(Me::this_thread());
+            run_share(domain, &queue, BATCH);
+        }
         let _room = make_room(tag, queue, Contents::Closures, AMOUNT, Patience::Tick);
     }
     // SAFETY: by the contract; it is charged, and the queue is this thread's.

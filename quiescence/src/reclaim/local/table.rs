@@ -1,8 +1,8 @@
 //! A thread's table: its slots and its queues in each domain.
 //!
-//! [`thread_slots`] has the slot that [`crate::read`] finds at once. The rest is in the table,
-//! which a destructor frees. A section that begins after that (inside the destructor of another
-//! thread-local) makes a new table, which is freed when the section ends.
+//! [`thread_slots`] has the slot that [`crate::read`] finds at once. The rest is in the table. The
+//! end of the thread empties it; what a section adds that begins after that (inside the destructor
+//! of another thread-local) goes when the section ends.
 //!
 //! An entry is found by its domain's address ([`ByAddress`]). A domain may end while threads have
 //! entries for it. The thread that ends it removes its own ([`ended`]). Another thread sweeps its
@@ -20,11 +20,12 @@
 //! [`crate::reclaim::at_limit`] borrows, and calls [`Table::watch_over_limit`].
 //!
 //! **Invariant [TT-3]: a thread without [`HAS_OTHER_SLOTS`] is in no section but those that began
-//! with [`thread_slots::global_slot`],** and liburcu readers'. [`Table::watched_entry`], through
-//! which each slot is given out, sets it; and [`unless_found_at_once`] takes that back if from then
-//! on the slot is found there, which it is until it is unregistered, in no section.
+//! with [`thread_slots::global_slot`],** and liburcu readers'. [`given`], through which each slot
+//! is given out, sets it unless from then on the slot is found there, which it is until it is
+//! unregistered, in no section.
 
 use std::cell::{Cell, RefCell};
+use std::mem::{self, ManuallyDrop};
 use std::ptr;
 use std::sync::Arc;
 
@@ -39,8 +40,15 @@ use crate::reclaim::domain_state::{self, DomainState, Handle, Named, WeakHandle}
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
 
 thread_local! {
-    /// The table, or null. Without a destructor, so that it can be used until the very end.
-    static TABLE: Cell<*mut RefCell<Table>> = const { Cell::new(ptr::null_mut()) };
+    /// Without a destructor, so that it can be used until the very end.
+    static TABLE: RefCell<ManuallyDrop<Table>> = const {
+        RefCell::new(ManuallyDrop::new(Table {
+            entries: ByAddress::new(),
+            watched: 0,
+            ended: 0,
+            exiting: false,
+        }))
+    };
     /// The queue of objects that this thread last added to, and that of closures.
     static LAST: [Cell<Last>; 2] = const { [const { Cell::new(Last::NONE) }; 2] };
     /// Whether the thread was ever given a slot that [`thread_slots::global_slot`] does not find
@@ -99,56 +107,34 @@ pub(super) struct Table {
 /// table, forgets it.
 pub(crate) fn ended(domain: &DomainState) {
     thread_slots::note_end_of_domain();
-    Table::existing(|table| table.forget(domain));
+    Table::with(|table| table.forget(domain));
 }
 
 impl Table {
-    /// Calls `f` with the thread's table, which it makes if there is none; as
-    /// [`existing`](Self::existing).
-    fn get<R>(f: impl FnOnce(&mut Self) -> R) -> R {
-        if TABLE.get().is_null() {
-            TABLE.set(Box::into_raw(Box::new(RefCell::new(Self {
-                entries: ByAddress::new(),
-                watched: 0,
-                ended: thread_slots::ended_so_far(),
-                exiting: !thread::notice_end(),
-            }))));
-        }
-        Self::existing(f).expect("made above")
+    /// As [`with`](Self::with), for what may add to the table: has the end of the thread noticed.
+    fn with_more<R>(f: impl FnOnce(&mut Self) -> R) -> R {
+        let exiting = !thread::notice_end();
+        Self::with(|table| {
+            table.exiting = exiting;
+            f(table)
+        })
     }
 
-    /// Calls `f` with the thread's table, if it has one. `f` runs no user code. Sweeps the table
-    /// before if enough domains have ended; and frees it afterwards if the thread is exiting and
+    /// Calls `f`, which runs no user code, with the thread's table. Sweeps the table before if
+    /// enough domains have ended; and returns its memory afterwards if the thread is exiting and
     /// has nothing there.
-    pub(super) fn existing<R>(f: impl FnOnce(&mut Self) -> R) -> Option<R> {
-        let place = TABLE.get();
-        // SAFETY: null, or made by `get`. It is freed below only, by this thread when no other
-        // borrow of it exists.
-        let mut table = unsafe { place.as_ref() }?.borrow_mut();
-        let is_borrowed = Borrow::begin();
-        if thread_slots::is_garbage(table.ended, table.entries.len() / 2) {
-            table.sweep();
-        }
-        let result = f(&mut table);
-        let is_done = table.exiting && table.entries.is_empty();
-        drop((table, is_borrowed));
-        if is_done {
-            // SAFETY: from `get`, and no longer borrowed.
-            unsafe { Self::free(place) };
-        }
-        Some(result)
-    }
-
-    /// Frees the thread's table.
-    ///
-    /// # Safety
-    /// [`get`](Self::get) has made it, and nothing borrows it.
-    #[cold]
-    #[inline(never)]
-    unsafe fn free(place: *mut RefCell<Self>) {
-        TABLE.set(ptr::null_mut());
-        // SAFETY: by the contract; and it is not reachable any more.
-        drop(unsafe { Box::from_raw(place) });
+    pub(super) fn with<R>(f: impl FnOnce(&mut Self) -> R) -> R {
+        TABLE.with_borrow_mut(|table| {
+            let _is_borrowed = Borrow::begin();
+            if thread_slots::is_garbage(table.ended, table.entries.len() / 2) {
+                table.sweep();
+            }
+            let result = f(table);
+            if table.exiting && table.entries.is_empty() {
+                table.entries = ByAddress::new();
+            }
+            result
+        })
     }
 
     /// A domain's entry, which it makes if there is none.
@@ -166,7 +152,6 @@ impl Table {
 
     /// As [`entry`](Self::entry), for a slot with which a section may begin [TT-1].
     fn watched_entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
-        HAS_OTHER_SLOTS.set(true); // [TT-3]
         let place = self.find_or_insert(domain, tag);
         let place = self.watch(place);
         self.at(place, domain)
@@ -296,31 +281,35 @@ impl Local {
         if self.slot.is_null() {
             self.slot = domain.grace_periods.register(thread::token(), ReaderKind::Ordinary);
         }
-        // SAFETY: the domain is alive, and so are its slots; the callers shorten the
-        // lifetime to that of `domain`.
-        unsafe { &*self.slot }
+        self.ordinary().expect("registered above")
+    }
+
+    /// The same, if there is one. The domain must be alive: the callers shorten the lifetime to
+    /// its.
+    fn ordinary(&self) -> Option<&'static Slot> {
+        // SAFETY: not null only while registered; the domain is alive by this function's contract.
+        unsafe { self.slot.as_ref() }
     }
 
     /// Unregisters the slot if it has no user and is in no section. The domain must be alive.
     fn unregister_if_unused(&mut self) {
-        // SAFETY: not null only while registered; the domain is alive by this function's contract.
-        if let Some(slot) = unsafe { self.slot.as_ref() }
+        if let Some(slot) = self.ordinary()
             && slot.references() == 0
             && slot.is_quiescent()
         {
             thread_slots::forget(self.slot);
             self.slot = ptr::null();
-            // SAFETY: as above; the pointer is from a reference to the whole.
+            // SAFETY: the domain is alive; the pointer is from a reference to the whole.
             unsafe { &*GracePeriods::of(slot.core_ptr()) }.unregister(slot);
         }
     }
 
     /// All slots of this thread in the domain. The domain must be alive.
     fn slots(&self) -> impl Iterator<Item = &Slot> {
-        // SAFETY: not null only while registered; the domain is alive by this function's contract.
-        let ordinary = unsafe { self.slot.as_ref() };
-        // SAFETY: in the list only while registered; as above.
-        ordinary.into_iter().chain(self.others.iter().map(|slot| unsafe { &**slot }))
+        // SAFETY: in the list only while registered; the domain is alive by this function's
+        // contract.
+        let others = self.others.iter().map(|slot| unsafe { &**slot });
+        self.ordinary().into_iter().chain(others)
     }
 
     /// The thread's queues there.
@@ -353,11 +342,10 @@ impl Local {
     /// Whether sections can begin here without the table: with a handle, or with a slot that
     /// [`thread_slots`] remembers. The domain must be alive.
     fn is_kept(&self) -> bool {
-        // SAFETY: not null only while registered; the domain is alive by this function's contract.
-        let references = unsafe { self.slot.as_ref() }.map_or(0, Slot::references);
         !self.others.is_empty()
-            || references > u64::from(self.implicit)
-            || !self.slot.is_null() && thread_slots::remembers(self.slot)
+            || self.ordinary().is_some_and(|slot| {
+                slot.references() > u64::from(self.implicit) || thread_slots::remembers(slot)
+            })
     }
 }
 
@@ -371,48 +359,42 @@ pub(crate) fn implicit_slot<'c>(
     tag: &dyn Named,
     remember: impl FnOnce(&'static Slot),
 ) -> &'c Slot {
-    Table::get(|table| {
-        let (exiting, had_others) = (table.exiting, HAS_OTHER_SLOTS.get());
+    Table::with_more(|table| {
+        let exiting = table.exiting;
         let local = table.watched_entry(domain, tag);
         let slot = local.slot(domain);
         if exiting {
             slot.mark_leaving();
-            return slot;
+        } else {
+            if !mem::replace(&mut local.implicit, true) {
+                slot.acquire(1);
+            }
+            remember(slot);
         }
-        if !local.implicit {
-            local.implicit = true;
-            slot.acquire(1);
-        }
-        remember(slot);
-        unless_found_at_once(slot, had_others);
-        slot
+        given(slot)
     })
 }
 
 /// The slot of the thread's ordinary sections in a domain, if it is registered there.
 pub(crate) fn existing_slot(domain: &DomainState) -> Option<&Slot> {
-    let slot = Table::existing(|table| table.find(domain).map(|local| local.slot))??;
-    // SAFETY: not null only while registered with the domain, which is alive.
-    unsafe { slot.as_ref() }
+    Table::with(|table| table.find(domain)?.ordinary())
 }
 
 /// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
 pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::get(|table| {
-        let had_others = HAS_OTHER_SLOTS.get();
+    Table::with_more(|table| {
         let slot = table.watched_entry(domain, tag).slot(domain);
         slot.acquire(1);
-        unless_found_at_once(slot, had_others);
-        slot
+        given(slot)
     })
 }
 
-/// Takes back that the thread has other slots if it `had_others` not before this one, which
-/// [`thread_slots::global_slot`] finds [TT-3].
-fn unless_found_at_once(slot: &Slot, had_others: bool) {
-    if ptr::eq(thread_slots::global_slot(), slot) {
-        HAS_OTHER_SLOTS.set(had_others);
+/// A slot that is given out [TT-3].
+fn given(slot: &Slot) -> &Slot {
+    if !ptr::eq(thread_slots::global_slot(), slot) {
+        HAS_OTHER_SLOTS.set(true); // [TT-3]
     }
+    slot
 }
 
 /// Releases an explicit handle.
@@ -427,11 +409,11 @@ pub(crate) unsafe fn release_handle(slot: &Slot) {
 
 /// Registers a slot for one QSBR handle.
 pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::get(|table| {
+    Table::with_more(|table| {
         let local = table.watched_entry(domain, tag);
         let slot = domain.grace_periods.register(thread::token(), ReaderKind::Qsbr);
         local.others.push(slot);
-        slot
+        given(slot)
     })
 }
 
@@ -441,7 +423,7 @@ pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slo
 /// [`qsbr_slot`] has given the slot to the calling thread for this handle, which is offline and not
 /// used any more.
 pub(crate) unsafe fn release_other(domain: &DomainState, slot: &Slot) {
-    Table::existing(|table| {
+    Table::with(|table| {
         table.release(domain, |local| {
             local.others.retain(|other| !ptr::eq(*other, slot));
             domain.grace_periods.unregister(slot);
@@ -452,7 +434,7 @@ pub(crate) unsafe fn release_other(domain: &DomainState, slot: &Slot) {
 /// Unregisters a slot of the thread's ordinary sections if it has no user and is in no section.
 pub(crate) fn unregister_if_unused(slot: &Slot) {
     let domain = DomainState::of(slot.core_ptr());
-    Table::existing(|table| table.release(domain, Local::unregister_if_unused));
+    Table::with(|table| table.release(domain, Local::unregister_if_unused));
 }
 
 /// The thread ends: unregisters its slots, one that is in a section when that ends. Calls `orphan`
@@ -461,7 +443,7 @@ pub(crate) fn unregister_if_unused(slot: &Slot) {
 /// A handle may be its domain's last. When it is dropped, the domain ends and runs callbacks: by
 /// then the table is not borrowed.
 pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
-    let orphans = Table::existing(|table| {
+    let orphans = Table::with(|table| {
         table.exiting = true;
         forget_last();
         let mut orphans = Vec::new();
@@ -469,9 +451,8 @@ pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
             let Some(handle) = local.domain.upgrade() else {
                 continue;
             };
-            // SAFETY: not null only while registered with the domain, which `handle` keeps alive.
-            if let Some(slot) = unsafe { local.slot.as_ref() } {
-                if std::mem::take(&mut local.implicit) {
+            if let Some(slot) = local.ordinary() {
+                if mem::take(&mut local.implicit) {
                     slot.release();
                 }
                 slot.mark_leaving();
@@ -479,13 +460,13 @@ pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
                 unsafe { slot.set_objects(ptr::null()) };
             }
             local.unregister_if_unused();
-            orphans.push((handle, std::mem::take(&mut local.queues)));
+            orphans.push((handle, mem::take(&mut local.queues)));
         }
         table.retain(&|local| !local.is_unused());
         orphans
     });
     cache::clear();
-    for (handle, queues) in orphans.unwrap_or_default() {
+    for (handle, queues) in orphans {
         let queues = queues.iter().flatten();
         // SAFETY: held here, and this thread's, which adds no more.
         let own = queues.map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) });
@@ -550,7 +531,7 @@ fn find_queue<'c>(
     tag: &dyn Named,
     contents: Contents,
 ) -> Option<OwnQueue<'c>> {
-    let queue = Table::get(|table| {
+    let queue = Table::with_more(|table| {
         if table.exiting {
             return None;
         }
@@ -566,17 +547,17 @@ fn find_queue<'c>(
 /// The thread's queues in a domain, of those to which it ever added there.
 pub(crate) fn own_queues(domain: &DomainState) -> Vec<Arc<Queue>> {
     let of = |local: &Local| local.queues.iter().flatten().cloned().collect();
-    Table::existing(|table| table.find(domain).map(of)).flatten().unwrap_or_default()
+    Table::with(|table| table.find(domain).map(of)).unwrap_or_default()
 }
 
 /// The thread's queue of retired objects in a domain, if it ever retired anything there. Without a
 /// count: the calling thread's table holds it until the thread ends.
 pub(crate) fn own_objects(domain: &DomainState) -> Option<OwnQueue<'_>> {
-    let queue = Table::existing(|table| {
+    let queue = Table::with(|table| {
         table.find(domain)?.queues[Contents::Objects as usize].as_ref().map(Arc::as_ptr)
     });
     // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
-    Some(unsafe { OwnQueue::at(queue??) })
+    Some(unsafe { OwnQueue::at(queue?) })
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::sync::{self, Condvar, Rank, const_unless_loom};
 use crate::os::thread_state::{self, ThreadState};
-use crate::os::{clock, thread, user_code};
+use crate::os::{clock, exit, user_code};
 use crate::reclaim::domain_state::{self, DomainState};
 
 /// The largest number of notes that wait.
@@ -78,12 +78,12 @@ pub(crate) fn send(note: Note) {
 
 impl State {
     fn start(&mut self) {
-        self.started = thread::start("quiescence-stall", Box::new(run)).is_ok();
+        self.started = exit::start_thread("quiescence-stall", Box::new(run)).is_ok();
     }
 }
 
 fn run() {
-    thread::IS_OURS.set(true);
+    exit::IS_OURS.set(true);
     if !user_code::is_whole(work) {
         // The thread ends by a bug of the library. Another one takes its place, at once if notes
         // wait.
@@ -296,6 +296,7 @@ mod tests {
     use crate::gp::engine::{Engine, Settings};
     use crate::gp::grace_periods::Me;
     use crate::gp::slot::ReaderKind;
+    use crate::os::thread;
     use grace::policy::Budget;
     use grace::{Start, Urgency};
 

@@ -6,9 +6,7 @@ use crate::reclaim::local;
 
 /// Looks at the calling thread's table, which is not swept for that.
 fn peek<R>(f: impl FnOnce(&Table) -> R) -> R {
-    // SAFETY: null, or made by `get`, and not freed meanwhile.
-    let table = unsafe { TABLE.get().as_ref() }.expect("the thread has read");
-    f(&table.borrow())
+    TABLE.with_borrow(|table| f(table))
 }
 
 /// How many entries the calling thread has, and how many it checks to find its sections.
