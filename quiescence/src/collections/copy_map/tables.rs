@@ -290,7 +290,9 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
                 (None, None) => {}
             }
             bucket.release(state + ONE);
-            spare.taken.extend(emptied);
+            if let Some(node) = emptied {
+                spare.taken.push(node);
+            }
             let added = i64::from(new.is_some()) - i64::from(old.is_some());
             if added != 0 {
                 self.count.add(added);
@@ -461,7 +463,9 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
                 source.release(number);
             }
             // What has moved stays as it is until this move has ended.
-            spare.taken.extend(sources.iter().flat_map(|(source, _)| source.nodes()));
+            for (source, _) in &*sources {
+                source.nodes().for_each(|node| spare.taken.push(node));
+            }
             // AcqRel: a thread that finds that these were all has seen the others.
             let moved = self.progress.moved.fetch_add(1, AcqRel) + 1; //~ copy-relaxed-moved
             if moved == units as u64 {
