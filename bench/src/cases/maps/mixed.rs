@@ -191,7 +191,7 @@ pub(super) fn work<K: Key, M: Map<K>, const IS_TIMED: bool>(
                 None => absent += 1,
             }
         } else if !churns {
-            map.replace(&mut thread, &key, chosen | turn << 32);
+            map.overwrite(&mut thread, &key, chosen | turn << 32);
         } else {
             churn.turn(map, &mut thread, chosen, &mut key);
         }

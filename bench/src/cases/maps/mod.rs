@@ -149,6 +149,15 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
         self.insert(thread, key, value);
     }
 
+    /// The same, where a map may ask for the value more than once.
+    #[inline(always)]
+    fn overwrite(&self, thread: &mut Self::Thread, key: &K, value: V)
+    where
+        V: Copy,
+    {
+        self.replace(thread, key, value);
+    }
+
     /// Whether a key is there that no other thread changes.
     #[cfg(any(test, feature = "all-rivals"))]
     #[inline(always)]
@@ -215,6 +224,7 @@ macro_rules! maps {
         update: |$updates:ident, $known:ident, $other:ident| $update:expr;
         remove: |$removes:ident, $old:ident| $remove:expr;
         $(replace: |$replaces:ident, $present:ident, $second:ident| $replace:expr;)?
+        $(overwrite: |$writes:ident, $lasting:ident, $third:ident| $overwrite:expr;)?
         $(contains: |$has:ident, $sought:ident| $contains:expr;)?
         $(flush: |$flushes:pat_param| $flush:expr;)?
     ) => {
@@ -266,6 +276,17 @@ macro_rules! maps {
                 fn replace(&self, (): &mut (), $present: &$key, $second: $value) {
                     let $replaces = self;
                     $replace;
+                }
+            )?
+
+            $(
+                #[inline(always)]
+                fn overwrite(&self, (): &mut (), $lasting: &$key, $third: $value)
+                where
+                    $value: Copy,
+                {
+                    let $writes = self;
+                    $overwrite;
                 }
             )?
 
@@ -462,7 +483,8 @@ pub(crate) mod tests {
             let was_there = number < 500;
             assert_eq!(map.get(thread, &key), was_there.then_some(number + 1), "{name}");
             assert_eq!(map.insert(thread, &key, number + 2), !was_there, "{name}");
-            map.replace(thread, &key, number + 3);
+            map.replace(thread, &key, number + 2);
+            map.overwrite(thread, &key, number + 3);
             assert_eq!(map.get(thread, &key), Some(number + 3), "{name}");
             assert!(map.remove(thread, &key), "{name}");
             assert!(!map.remove(thread, &key), "{name}");
