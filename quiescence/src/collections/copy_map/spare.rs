@@ -1,5 +1,7 @@
 //! Nodes that are in no chain: those of the map, and those that a thread has taken.
 
+use std::mem::{self, ManuallyDrop};
+
 use super::bucket::Bucket;
 use crate::collections::lines::Lines;
 use crate::os::sync::{self, Mutex};
@@ -15,7 +17,8 @@ pub(super) struct Nodes<K, V> {
 /// Nodes that a thread is about to use, or has taken out of a chain. They go back to the map,
 /// whatever ends the thread's work.
 pub(super) struct Spare<'m, K, V> {
-    pub(super) taken: Vec<Bucket<K, V>>,
+    /// Dropped in `give_back`: so an update that takes none, as most, calls nothing at its end.
+    pub(super) taken: ManuallyDrop<Vec<Bucket<K, V>>>,
     nodes: &'m Mutex<Nodes<K, V>>,
 }
 
@@ -23,7 +26,7 @@ impl<'m, K: NoUninit, V: NoUninit> Spare<'m, K, V> {
     /// None, yet.
     #[inline(always)]
     pub(super) fn of(nodes: &'m Mutex<Nodes<K, V>>) -> Self {
-        Self { taken: Vec::new(), nodes }
+        Self { taken: ManuallyDrop::new(Vec::new()), nodes }
     }
 
     /// Takes nodes until there are `enough`. Takes no lock if there are already.
@@ -47,11 +50,22 @@ impl<'m, K: NoUninit, V: NoUninit> Spare<'m, K, V> {
     }
 }
 
+impl<K, V> Spare<'_, K, V> {
+    #[cold]
+    #[inline(never)]
+    fn give_back(&mut self) {
+        let mut taken = mem::take(&mut *self.taken);
+        if !taken.is_empty() {
+            sync::lock(self.nodes).spare.append(&mut taken);
+        }
+    }
+}
+
 impl<K, V> Drop for Spare<'_, K, V> {
     #[inline(always)]
     fn drop(&mut self) {
-        if !self.taken.is_empty() {
-            sync::lock(self.nodes).spare.append(&mut self.taken);
+        if self.taken.capacity() != 0 {
+            self.give_back();
         }
     }
 }

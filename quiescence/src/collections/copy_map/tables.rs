@@ -6,10 +6,10 @@
 //! smaller table and the two buckets of the larger one that have its hashes. Each update moves a
 //! few units; updaters go through all units in rounds until every one has moved. An updater that is
 //! delayed, or whose `Hash` panics, leaves its units to the next round. Hashes are computed before
-//! the buckets of a unit are locked. Under the lock the mover only copies, and compares the keys
-//! with those that it has hashed, byte by byte; their values may have changed. So updates of
-//! existing keys do not keep a unit from moving. If another thread has locked one of the buckets,
-//! the unit is left to the next round, too.
+//! the buckets of a unit are locked, of a copy. If a bucket has changed since, the mover copies it
+//! again under the lock, and compares the keys with those that it has hashed, byte by byte; their
+//! values may have changed. So updates of existing keys do not keep a unit from moving. If another
+//! thread has locked one of the buckets, the unit is left to the next round, too.
 //!
 //! A thread that has locked the buckets of a unit checks that its move is still in progress [CM-3].
 //! If so, the move does not end before this unit has moved: so one thread moves each unit, once.
@@ -19,6 +19,7 @@
 mod tests;
 
 use std::marker::PhantomData;
+use std::mem;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -290,7 +291,9 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
                 (None, None) => {}
             }
             bucket.release(state + ONE);
-            spare.taken.extend(emptied);
+            if let Some(node) = emptied {
+                spare.taken.push(node);
+            }
             let added = i64::from(new.is_some()) - i64::from(old.is_some());
             if added != 0 {
                 self.count.add(added);
@@ -415,10 +418,12 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
             targets().filter(|_| !cfg!(loom)).for_each(Bucket::touch);
 
             // Whatever their states are by now: of values that others have replaced meanwhile, the
-            // new ones move.
+            // new ones move, from a second copy. There is none if the states are the same [CM-I3].
+            let mut is_as_copied = true;
             let lock = |(source, state): &mut (Bucket<K, V>, u64)| {
                 (0..ATTEMPTS).any(|_| {
-                    *state = source.state();
+                    let copied = mem::replace(state, source.state());
+                    is_as_copied &= *state == copied; //~ copy-moved-stale
                     *state & (HERE | LOCKED) == HERE && source.lock(*state)
                 })
             };
@@ -426,14 +431,15 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
             // Whether this move goes on [CM-3]. Only root and next table have buckets that are
             // here, as these are: so `from` is the root, and stays it until this unit has moved.
             let goes_on = self.next().is_some_and(|next| ptr::eq(next, to)); //~ copy-move-ended
-            let is_as_hashed = locked == sources.len() && {
+            let mut is_as_hashed = || {
                 let copies = sources.iter().map(|(of, state)| of.copy(state | LOCKED, pairs));
                 let again: Option<usize> = copies.sum();
                 let (hashed, now) = pairs.split_at(count);
                 let mut keys = hashed.iter().zip(now).map(|((was, _), (is, _))| (was, is));
                 again == Some(count) && keys.all(|(was, is)| bytes_of(was) == bytes_of(is))
             };
-            if !goes_on || !is_as_hashed {
+            let moves = locked == sources.len() && (is_as_copied || is_as_hashed());
+            if !goes_on || !moves {
                 sources[..locked].iter().for_each(|(source, state)| source.release(*state));
                 if goes_on {
                     continue;
@@ -445,7 +451,8 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
             let number = to.floor.load(Relaxed) + ONE; //~ copy-no-floor
             targets().for_each(Bucket::clear);
             //~ copy-here-early
-            for (&pair, &hash) in pairs[count..].iter().zip(&*hashes) {
+            let last_copy = pairs.len() - count;
+            for (&pair, &hash) in pairs[last_copy..].iter().zip(&*hashes) {
                 // By the hash, but within the unit: a key whose hash is another one by now is lost,
                 // and nothing else.
                 let at = (hash as usize & to.mask & !(units - 1)) | index;
@@ -461,7 +468,9 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
                 source.release(number);
             }
             // What has moved stays as it is until this move has ended.
-            spare.taken.extend(sources.iter().flat_map(|(source, _)| source.nodes()));
+            for (source, _) in &*sources {
+                source.nodes().for_each(|node| spare.taken.push(node));
+            }
             // AcqRel: a thread that finds that these were all has seen the others.
             let moved = self.progress.moved.fetch_add(1, AcqRel) + 1; //~ copy-relaxed-moved
             if moved == units as u64 {
