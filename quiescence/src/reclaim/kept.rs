@@ -67,8 +67,8 @@ impl Object {
     }
 
     /// What it frees, and how: equal for references to one object alone, of which one is enough to
-    /// keep it. (No other address is anything's twice, while a slot names it; except that of objects
-    /// of no bytes, none of which can be told from another: one of those stays.)
+    /// keep it. (No other address is anything's twice, while a slot names it; except that of
+    /// objects of no bytes, none of which can be told from another: one of those stays.)
     ///
     /// If that one is freed before the others, a scan has found no slot with the address, after the
     /// grace periods of all of them. Then none of them is protected any more, as a slot that names

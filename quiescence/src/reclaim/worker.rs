@@ -550,8 +550,8 @@ mod tests {
         Task::new(domain.tag().handle().downgrade(), clock::monotonic_ns(), close_at_ns)
     }
 
-    /// A past error: while a hazard domain kept an object that had been protected for long, what was
-    /// retired there waited until that one was looked for again, up to a second.
+    /// A past error: while a hazard domain kept an object that had been protected for long, what
+    /// was retired there waited until that one was looked for again, up to a second.
     #[test]
     fn what_is_kept_does_not_hold_up_what_is_queued() {
         const LATE_NS: u64 = u64::MAX / 2;
