@@ -8,8 +8,9 @@
 //!
 //! **Invariant [AC-1]: a guard protected by a slot borrows a reference that a cell holds, or one
 //! that is retired.** When the slot was validated, the cell held a reference to the object with
-//! that address; each reference that a cell releases waits until no slot has the address. (An
-//! object may be in several cells, and may return to one; each time with a reference of its own.)
+//! that address; each reference that a cell releases waits until no slot has the address, or
+//! leaves that to another one that waits ([`kept`](crate::reclaim::kept)). (An object may be in
+//! several cells, and may return to one; each time with a reference of its own.)
 //!
 //! Source of the interface: `arc-swap` (Michal Vaner).
 

@@ -3,6 +3,7 @@
 
 use grace::limit::Amount;
 
+use crate::os::fence;
 use crate::os::sync::const_unless_loom;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
@@ -47,6 +48,7 @@ pub(crate) unsafe fn retire<K: Named, P: Pointee>(tag: &K, object: *mut P::Objec
     let object = unsafe { Pending::new(tag.core(), Address::<P>(object)) };
     if let Some(ripe) = defer::retire_address(tag, object, amount) {
         ripe.end_or_keep(amount);
+        fence::full(); // as in `OwnQueue::add`: what is kept is in no queue [DQ-3]
         defer::tell(tag);
     }
 }

@@ -67,7 +67,8 @@ impl Object {
     }
 
     /// What it frees, and how: equal for references to one object alone, of which one is enough to
-    /// keep it. (No other address is anything's twice, while a slot names it.)
+    /// keep it. (No other address is anything's twice, while a slot names it; except that of
+    /// objects of no bytes, none of which can be told from another: one of those stays.)
     ///
     /// If that one is freed before the others, a scan has found no slot with the address, after the
     /// grace periods of all of them. Then none of them is protected any more, as a slot that names
@@ -151,12 +152,16 @@ impl Kept {
         self.bytes.fetch_add(object.bytes, Relaxed); // a count
         // Release: pairs with the Acquire in `is_empty`. The worker's turn comes by itself; a due
         // time that it misses it finds a tick later.
-        if self.objects.fetch_add(1, Release) == 0 {
+        let is_first = self.objects.fetch_add(1, Release) == 0;
+        self.put_back(object);
+        // After that: a thread that has not taken it with the others has set their time before.
+        if is_first {
             self.due_ns.store(due_ns, Relaxed);
         } else {
-            self.due_ns.fetch_min(due_ns, Relaxed);
+            // Another time than it was, so that such a thread does not postpone this one's, too.
+            let sooner = |other_ns: u64| Some(due_ns.min(other_ns.saturating_sub(1)));
+            let _changed = self.due_ns.fetch_update(Relaxed, Relaxed, sooner);
         }
-        self.put_back(object);
     }
 
     /// Puts one into the list, which is counted.
@@ -167,8 +172,8 @@ impl Kept {
             // SAFETY: from a box, and in no list.
             unsafe { (*object).next = top };
             // Release: pairs with the Acquire in `take` [HP-3]. Taken as a whole, so no address
-            // comes back unseen.
-            match self.top.compare_exchange_weak(top, object, Release, Relaxed) {
+            // comes back unseen. Acquire: the time that was set before the last of them is there.
+            match self.top.compare_exchange_weak(top, object, AcqRel, Relaxed) {
                 Ok(_) => return,
                 Err(other) => top = other,
             }
@@ -298,5 +303,26 @@ impl Drop for InHand<'_> {
         HANDS.set(self.outer);
         // Release: pairs with the Acquire in `Kept::with_all`; what was in hand has been freed.
         self.kept.in_hand.fetch_sub(1, Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::reclaim::free::{Address, Boxed, Callback};
+
+    /// A past error: what was kept while others were looked for was put off with these, which had
+    /// been kept for long.
+    #[test]
+    fn what_comes_while_others_are_looked_for_is_not_put_off_with_them() {
+        let (kept, mut object) = (Kept::new(), 7_u8);
+        let mut payload = Address::<Boxed<u8>>(&raw mut object);
+        let one = Stored { kind: &Address::<Boxed<u8>>::KIND, payload: (&raw mut payload).cast() };
+        kept.keep(&one);
+        let taken = kept.take();
+        kept.keep(&one);
+        kept.postpone(taken.due_ns, u64::MAX);
+        assert!(kept.due_ns().is_some_and(|due_ns| due_ns <= taken.due_ns), "it is put off");
+        drop(kept.take()); // nothing is freed
     }
 }

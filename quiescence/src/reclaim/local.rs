@@ -155,17 +155,22 @@ fn each_section(mut f: impl FnMut(&Slot)) {
     Table::with(|table| table.each_watched(&mut handles, &mut if_section));
     record::own().for_each(if_section);
     // Nor here, where the thread may be in a section [D-1]; unless others let go of it just now.
-    let is_last = |handle: &Handle| handle.is_last() && !handle.queues.is_empty();
+    let runs_some = |domain: &DomainState| !domain.queues.is_empty() || !domain.kept.is_empty();
+    let is_last = |handle: &Handle| handle.is_last() && runs_some(handle);
     handles.into_iter().filter(is_last).for_each(crate::HOOKS.ends_elsewhere);
 }
 
 #[cfg(test)]
 mod tests {
     use std::mem::ManuallyDrop;
-    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+    use std::ptr;
+    use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
     use std::sync::{Arc, mpsc};
-    use std::thread;
+    use std::thread::{self, ThreadId};
 
+    use crate::Weigh;
+    use crate::domain::hazard::{HazardDomain, HazardPointer};
+    use crate::reclaim::domain_state::Named;
     use crate::reclaim::free::{Callback, Closure};
     use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
@@ -175,6 +180,17 @@ mod tests {
     fn read() {
         let refused = std::panic::catch_unwind(|| drop(crate::read())).is_err();
         READ[usize::from(refused)].fetch_add(1, SeqCst);
+    }
+
+    /// Says which thread drops it.
+    struct Says(mpsc::Sender<ThreadId>);
+
+    impl Weigh for Says {}
+
+    impl Drop for Says {
+        fn drop(&mut self) {
+            self.0.send(thread::current().id()).unwrap();
+        }
     }
 
     fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::thread_queue::Queue, f: F) {
@@ -195,6 +211,28 @@ mod tests {
         super::each_section(|_| drop(domain.take()));
         assert!(domain.is_none(), "it is in a section");
         assert_ne!(run_by.recv(), Ok(thread::current().id()));
+    }
+
+    /// Of a hazard domain in which nothing is queued, what is kept was freed there.
+    #[test]
+    fn what_is_kept_is_not_freed_where_a_thread_looks_at_its_sections() {
+        let (sender, dropped_by) = mpsc::channel();
+        let (hazards, mut holder) = (HazardDomain::new(), HazardPointer::new());
+        let place = AtomicPtr::new(Box::into_raw(Box::new(Says(sender))));
+        // SAFETY: from a box, and retired below.
+        let protected = unsafe { holder.protect(&place) };
+        // SAFETY: from a box, and no thread finds it any more.
+        hazards.retire(unsafe { Box::from_raw(place.swap(ptr::null_mut(), SeqCst)) });
+        hazards.barrier();
+        super::note_over_limit(hazards.core()); // so its entry is looked at, and first
+        let domain = crate::Domain::new();
+        let guard = domain.read();
+        let mut hazards = Some(hazards);
+        drop(protected);
+        super::each_section(|_| drop(hazards.take()));
+        assert!(hazards.is_none(), "it is in a section");
+        drop(guard);
+        assert_ne!(dropped_by.recv(), Ok(thread::current().id()));
     }
 
     /// An exiting thread may hold the last handle of a domain, and runs the callbacks that wait

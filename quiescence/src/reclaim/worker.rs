@@ -120,15 +120,14 @@ fn expect(handle: &Handle, turn: NextTurn) -> bool {
     let close_at_ns = now_ns.saturating_add(handle.grace_periods.tuning.lazy_ns());
     let due_ns = due(turn, now_ns, close_at_ns);
     let is_known = handle.queues.announced.swap(true, Relaxed);
-    let mut is_sooner = false;
-    if is_known {
-        // If it is not in the list, the worker is in a turn there, and at its end sees what is to
-        // do.
-        state.domains.change(ptr::from_ref::<DomainState>(handle), &mut |task| {
-            is_sooner = due_ns < task.due_ns;
-            task.due_ns = task.due_ns.min(due_ns);
-        });
-    } else {
+    let (mut is_listed, mut is_sooner) = (false, false);
+    state.domains.change(ptr::from_ref::<DomainState>(handle), &mut |task| {
+        (is_listed, is_sooner) = (true, due_ns < task.due_ns);
+        task.due_ns = task.due_ns.min(due_ns);
+    });
+    // If it is known and not in the list, the worker is in a turn there, and at its end sees what
+    // is to do. (If it is in the list and not known, it is there for what it keeps.)
+    if !is_known && !is_listed {
         is_sooner = state.domains.add(Task::new(handle.downgrade(), due_ns, close_at_ns));
     }
     // Else the worker wakes up before this task is due, and finds it then.
@@ -165,8 +164,9 @@ pub(crate) fn retune(handle: &Handle) {
 /// allocated until its turn, however long its `lazy` is.
 pub(crate) fn domain_ends(domain: &DomainState) {
     domain_state::forget(domain);
-    // Relaxed: set by a thread that had a handle; a domain in the list has been announced.
-    if domain.queues.announced.load(Relaxed) {
+    // Relaxed: set by a thread that had a handle; a domain in the list has been announced, unless
+    // it may be there for what it keeps.
+    if domain.queues.announced.load(Relaxed) || domain.frees_kept.is_some() {
         let forgotten = WORKER.lock().domains.remove(domain);
         drop(forgotten);
     }
@@ -244,6 +244,8 @@ fn work() {
         let (mut domains, mut tasks) = (Vec::new(), Vec::new());
         for task in due {
             if let Some(domain) = task.domain.upgrade() {
+                // During its turn, also if it was in the list only for what it keeps.
+                domain.queues.announced.store(true, Relaxed);
                 state.in_hand.push(task.domain.clone());
                 domains.push(domain);
                 tasks.push(task);
@@ -322,8 +324,9 @@ fn attention_or_forget(domain: &DomainState, task: &mut Task) -> Attention {
     // After the queues: running them is what puts objects into `kept`.
     let kept_due_ns = domain.kept.due_ns();
     if let Some(due_ns) = kept_due_ns {
-        task.due_ns = if wants == Wants::Nothing { due_ns } else { task.due_ns.min(due_ns) };
-        domain.queues.announced.store(true, Relaxed); // under the lock that `announce` takes
+        // If it stays for these alone, which may be due late, it is not announced: what is queued
+        // from now on brings its turn forward.
+        task.due_ns = if stays(asked, wants) { task.due_ns.min(due_ns) } else { due_ns };
     }
     let stays = stays(asked, wants) || kept_due_ns.is_some();
     if stays { asked.max(Attention::AtTick) } else { Attention::None }
@@ -443,13 +446,14 @@ impl AtFork for State {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, AtomicPtr};
     use std::sync::mpsc;
 
     use super::*;
     use crate::Domain;
     use crate::common::processes::*;
     use crate::domain::builder::Builder;
+    use crate::domain::hazard::{HazardDomain, HazardPointer};
     use crate::domain::tag::DomainTag;
     use crate::gp::tuning::Tuning;
     use crate::os::forking;
@@ -544,6 +548,42 @@ mod tests {
 
     fn task(domain: &Domain, close_at_ns: u64) -> Task {
         Task::new(domain.tag().handle().downgrade(), clock::monotonic_ns(), close_at_ns)
+    }
+
+    /// A past error: while a hazard domain kept an object that had been protected for long, what
+    /// was retired there waited until that one was looked for again, up to a second.
+    #[test]
+    fn what_is_kept_does_not_hold_up_what_is_queued() {
+        const LATE_NS: u64 = u64::MAX / 2;
+        let (domain, mut holder) = (HazardDomain::new(), HazardPointer::new());
+        let place = AtomicPtr::new(Box::into_raw(Box::new(7_u64)));
+        // SAFETY: from a box, and retired below.
+        let protected = unsafe { holder.protect(&place) };
+        // SAFETY: from a box, and no thread finds it any more.
+        domain.retire(unsafe { Box::from_raw(place.swap(ptr::null_mut(), Relaxed)) });
+        domain.tune(Tuning { lazy: Duration::from_secs(3600), ..domain.tuning() });
+        domain.barrier();
+        let core: &DomainState = domain_state::Named::core(&domain);
+        let due_ns = |change: &mut dyn FnMut(&mut u64)| {
+            let (mut state, mut due_ns) = (WORKER.lock(), None);
+            state.domains.change(core, &mut |task| {
+                change(&mut task.due_ns);
+                due_ns = Some(task.due_ns);
+            });
+            due_ns
+        };
+        let is_for_kept = |due_ns: &mut _| core.kept.due_ns() == Some(*due_ns);
+        let mut make_late = |due_ns: &mut _| {
+            if is_for_kept(due_ns) {
+                *due_ns = LATE_NS;
+            }
+        };
+        while due_ns(&mut make_late) != Some(LATE_NS) {
+            std::thread::yield_now();
+        }
+        domain.retire(Box::new(8));
+        assert!(due_ns(&mut |_| ()).is_none_or(|due_ns| due_ns < LATE_NS), "it waits too long");
+        drop(protected);
     }
 
     /// A turn in the domain when its open callbacks have waited long enough.
