@@ -113,8 +113,8 @@ fn a_section_that_is_kept_after_a_batch_ends_the_runner() {
 /// whatever section of the thread, for ever if nothing else closed the thread's queue.
 #[test]
 fn what_a_panic_left_over_the_limit_is_settled_when_a_later_section_ends() {
-    let domain = patient_domain();
-    tune(domain, |tuning| tuning.objects_max = 1);
+    let domain = &Domain::new();
+    tune(domain, |tuning| (tuning.lazy, tuning.objects_max) = (Duration::MAX, 1));
     // What is refused is taken back: dropped there, it would go over the limit, too.
     let retires = || domain.retire(Box::new(1)).map_err(AtLimit::into_inner).is_ok();
     let cell = Rcu::new_in(0, domain.clone());
