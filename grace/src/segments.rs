@@ -107,7 +107,7 @@ impl Segments {
         let joins = last.filter(|last| self.tagged[*last].cookie.is_at_or_after(cookie));
         let place = joins.unwrap_or_else(|| last.map_or(0, |last| last + 1));
         let Some(one) = self.tagged.get_mut(place) else { return false };
-        if one.count == 0 {
+        if one.count == 0 && self.next != 0 {
             one.cookie = cookie;
         }
         one.count = one.count.saturating_add(core::mem::take(&mut self.next));
@@ -158,5 +158,21 @@ mod tests {
         segments.advance(sequence);
         assert_eq!(segments.ready(), 2);
         assert!(segments.accelerate(sequence.snapshot()) && !segments.has_untagged());
+    }
+
+    /// A past error: an empty segment got the cookie, so an explorer that compares states took
+    /// lists for different that were the same to their owner.
+    #[test]
+    fn where_nothing_is_tagged_nothing_changes() {
+        let sequence = Sequence::after(0);
+        let mut segments = Segments::new(sequence);
+        let empty = segments.clone();
+        assert!(!segments.accelerate(sequence.snapshot()));
+        assert_eq!(segments, empty);
+        segments.push(1);
+        assert!(segments.accelerate(sequence.snapshot()));
+        let tagged = segments.clone();
+        assert!(!segments.accelerate(sequence.begin().end().begin().snapshot()));
+        assert_eq!(segments, tagged);
     }
 }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// Memory is got for twice the readers that there are, and this many more.
 const ROOM: usize = 64;
 
-/// Slots in a chunk: 64 of 128 bytes are two pages.
+/// Slots in a chunk: 64 of 128 bytes are two pages. (What the `Arc` counts is beside them.)
 const CHUNK: usize = if cfg!(loom) { 3 } else { 64 };
 
 /// The readers of a domain. See the module.
