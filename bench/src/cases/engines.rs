@@ -168,7 +168,11 @@ impl<'t> Bench<'t> {
         // Room enough, so that the table does not move.
         let cache = HashMap::builder().capacity(2 * load.tree.len());
         let cache = cache.hasher(FixedState::default()).domain(domain.clone()).build();
-        cache.extend(load.tree.entries());
+        // By a QSBR reader: of a thread that has been in another section here, the domain expects
+        // more, and executes a heavy fence in each grace period.
+        let qsbr = domain.qsbr();
+        load.tree.entries().for_each(|(key, id)| _ = cache.read_in(&qsbr.read()).insert(key, id));
+        drop(qsbr);
         Self {
             cache,
             domain,
