@@ -164,12 +164,13 @@ fn each_section(mut f: impl FnMut(&Slot)) {
 mod tests {
     use std::mem::ManuallyDrop;
     use std::ptr;
-    use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::sync::{Arc, mpsc};
     use std::thread::{self, ThreadId};
 
     use crate::Weigh;
     use crate::domain::hazard::{HazardDomain, HazardPointer};
+    use crate::os::sync::AtomicPtr;
     use crate::reclaim::domain_state::Named;
     use crate::reclaim::free::{Callback, Closure};
     use crate::reclaim::thread_queue::{Contents, OwnQueue};

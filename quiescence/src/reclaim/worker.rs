@@ -446,7 +446,7 @@ impl AtFork for State {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicPtr};
+    use std::sync::atomic::AtomicBool;
     use std::sync::mpsc;
 
     use super::*;
@@ -457,6 +457,7 @@ mod tests {
     use crate::domain::tag::DomainTag;
     use crate::gp::tuning::Tuning;
     use crate::os::forking;
+    use crate::os::sync::AtomicPtr;
     use crate::reclaim::by_address::HasAddress;
     use crate::reclaim::thread_queue::{Contents, add};
 
