@@ -169,15 +169,20 @@ fn explore(model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
+/// Has another thread be CPU 1.
+fn on_cpu_1<R: 'static>(work: impl FnOnce() -> R + 'static) -> loom::thread::JoinHandle<R> {
+    loom::thread::spawn(move || {
+        CPU.with(|own| own.set(1));
+        work()
+    })
+}
+
 /// Runs CPU 1, which is idle at first or not, beside CPU 0.
 fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Front<E>)) {
     explore(move || {
         let shared = Shared::new(started::<E>(Threads::new(), is_idle));
         let other = shared.clone();
-        let thread = loom::thread::spawn(move || {
-            CPU.with(|own| own.set(1));
-            cpu_1(&other);
-        });
+        let thread = on_cpu_1(move || cpu_1(&other));
         update(&shared);
         thread.join().unwrap();
         // What is left is freed: CPU 1 is idle by now.
@@ -276,8 +281,7 @@ fn a_cookie_is_taken_while_another_cpu_begins_a_grace_period() {
     explore(|| {
         let shared = Shared::new(started::<TreeRcu<2>>(Threads::new(), false));
         let other = shared.clone();
-        let thread = loom::thread::spawn(move || {
-            CPU.with(|own| own.set(1));
+        let thread = on_cpu_1(move || {
             other.link.store(1, Ordering::Release);
             let cookie = other.kernel.cookie();
             other.kernel.idle_enter();
@@ -312,8 +316,7 @@ fn a_cookie_of_a_grace_period_that_another_cpu_ends() {
     explore(|| {
         let shared = Shared::new(started::<TreeRcu<2>>(Threads::new(), false));
         let other = shared.clone();
-        let thread = loom::thread::spawn(move || {
-            CPU.with(|own| own.set(1));
+        let thread = on_cpu_1(move || {
             other.link.store(1, Ordering::Release);
             let cookie = other.kernel.cookie();
             call_nothing(&other.kernel);
@@ -356,8 +359,7 @@ fn a_barrier_while_another_cpu_runs_the_callbacks() {
             tick(kernel);
         }
         let other = shared.clone();
-        let thread = loom::thread::spawn(move || {
-            CPU.with(|own| own.set(1));
+        let thread = on_cpu_1(move || {
             other.kernel.idle_exit();
             other.kernel.barrier().unwrap();
             // SAFETY: the callback has run, which loom checks.
@@ -450,8 +452,7 @@ fn reads<T: Send + Sync + 'static>(
         KERNEL.set(Some(NonNull::from(&*kernel)));
         let made = Arc::new(make());
         let (its_kernel, its_own) = (kernel.clone(), made.clone());
-        let thread = loom::thread::spawn(move || {
-            CPU.with(|own| own.set(1));
+        let thread = on_cpu_1(move || {
             read(&its_own);
             its_kernel.idle_enter();
         });
@@ -562,8 +563,7 @@ fn a_section_that_sleeps_while_another_cpu_checks_the_counts() {
         let platform = Threads::new();
         let shared = Shared::new(Srcu::<_, 2>::new(platform, at_once(), 1_000));
         let other = shared.clone();
-        let thread = loom::thread::spawn(move || {
-            CPU.with(|own| own.set(1));
+        let thread = on_cpu_1(move || {
             let section = other.kernel.read();
             read(&other);
             CPU.with(|own| own.set(0));
