@@ -185,14 +185,11 @@ fn beside_a_reader(measured: Row<'static>) -> Row<'static> {
 /// One private expedited membarrier.
 fn heavy_fence() -> Made {
     register_membarrier()?;
-    Ok(with(
-        1,
-        || (),
-        |()| {
-            let fenced = membarrier(MembarrierCommand::PrivateExpedited);
-            assert!(fenced.is_ok(), "refused it was not when it was registered");
-        },
-    ))
+    let fence = |(): &()| {
+        let fenced = membarrier(MembarrierCommand::PrivateExpedited);
+        assert!(fenced.is_ok(), "refused it was not when it was registered");
+    };
+    Ok(with(1, || (), fence))
 }
 
 /// Asks the kernel for membarriers of this process.
