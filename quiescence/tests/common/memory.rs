@@ -30,12 +30,23 @@ macro_rules! watched_allocator {
 
 pub(crate) use watched_allocator;
 
-/// Bytes of memory that this process has: exact. `statm` is not: it counts in batches of 32 pages
-/// a CPU.
+/// Bytes of memory that this process has, its files' pages among them: exact. `statm` is not, since
+/// it counts in batches of 32 pages a CPU.
 #[cfg(target_os = "linux")]
 pub(crate) fn resident() -> usize {
+    kib_of("Rss:") << 10
+}
+
+/// Bytes that this process has written to, on the heap, on stacks or in its data. Pages of code are
+/// not among them: the kernel maps as many as it likes, when it likes.
+#[cfg(target_os = "linux")]
+pub(crate) fn written() -> usize {
+    kib_of("Anonymous:") << 10
+}
+
+#[cfg(target_os = "linux")]
+fn kib_of(what: &str) -> usize {
     let sizes = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
-    let line = sizes.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
-    let kib: usize = line.trim().strip_suffix(" kB").unwrap().parse().unwrap();
-    kib << 10
+    let line = sizes.lines().find_map(|line| line.strip_prefix(what)).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
 }

@@ -11,22 +11,22 @@ const MIB: usize = 1 << 20;
 /// Stores vectors beside a section until the limit holds one back, and so many once there is room.
 /// Returns how much more memory the process had then than the limit allows, as a share of it.
 #[cfg(target_os = "linux")]
-fn resident_at_the_limit(bytes_each: usize) -> f64 {
-    use memory::resident;
+fn written_at_the_limit(bytes_each: usize) -> f64 {
+    use memory::written;
 
     const LIMIT: usize = 32 * MIB;
     let domain = domain_with_limit(1 << 20, LIMIT as u64);
     let table = Rcu::new_in(vec![1_u8; bytes_each], domain.clone());
     // Storing one in a section never waits: the first that finds no room goes over the limit, the
     // next is refused.
-    let before = resident();
+    let before = written();
     let (stored, grown) = beside_a_section(&domain, |leave| {
         let mut stored = 0;
         let guard = domain.read();
         while table.try_store(vec![1_u8; bytes_each]).is_ok() && stored < 8 * LIMIT / bytes_each {
             stored += 1;
         }
-        let grown = resident().saturating_sub(before);
+        let grown = written().saturating_sub(before);
         leave();
         drop(guard);
         (stored, grown)
@@ -47,7 +47,7 @@ fn memory_beside_a_stalled_reader_stays_near_the_limit() {
             .iter()
             .for_each(|bytes| passes_again(this_test!(), &bytes.to_string(), &[]));
     };
-    let share = resident_at_the_limit(bytes.parse().unwrap());
+    let share = written_at_the_limit(bytes.parse().unwrap());
     assert!(share <= 1.3, "{share} times the limit");
 }
 

@@ -29,9 +29,9 @@ fn a_short_thread_costs_no_page() {
     };
     let (each, waiting) = beside_a_section(&domain, |leave| {
         run(300);
-        let before = memory::resident() as u64;
+        let before = memory::written() as u64;
         run(THREADS);
-        let each = (memory::resident() as u64).saturating_sub(before) / THREADS;
+        let each = (memory::written() as u64).saturating_sub(before) / THREADS;
         let waiting = domain.statistics().callbacks_waiting();
         leave();
         (each, waiting)
