@@ -63,3 +63,13 @@ fn a_membarrier_that_fails_is_ignored_by_hazard_pointers() {
 fn base_classes_bring_names_into_users_classes() {
     holds("names.cpp", &["-Wshadow", "-Wpedantic"]);
 }
+
+/// Its macros changed names of ours: `<rcu>` did not compile, nor either header where membarrier is
+/// forced; and `std::rcu_barrier` would have called itself.
+#[test]
+fn after_the_headers_of_liburcu_those_of_cpp_do_not_compile() {
+    holds("short_names.cpp", &[]);
+    if quiescence::tuning::fences() == quiescence::tuning::Fences::Membarrier {
+        holds("short_names.cpp", &["-D_LGPL_SOURCE", "-DCONFIG_RCU_FORCE_SYS_MEMBARRIER"]);
+    }
+}
