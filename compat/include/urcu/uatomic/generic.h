@@ -68,11 +68,11 @@ static __inline__ void cmm_seq_cst_fence_after_atomic(enum cmm_memorder mo)
 	})
 
 #define uatomic_store_mo(addr, v, mo)						\
-	do {									\
+	__extension__ ({							\
 		_uatomic_fence_plain(mo);					\
 		__atomic_store_n((addr), (v), _uatomic_c11(mo));		\
 		_uatomic_fence_plain(mo);					\
-	} while (0)
+	})
 
 #define uatomic_xchg_mo(addr, v, mo)						\
 	__extension__ ({							\
@@ -109,11 +109,11 @@ static __inline__ void cmm_seq_cst_fence_after_atomic(enum cmm_memorder mo)
 	uatomic_add_return_mo((addr), -caa_cast_long_keep_sign(v), (mo))
 
 #define uatomic_add_mo(addr, v, mo)						\
-	do {									\
+	__extension__ ({							\
 		_uatomic_fence(mo);						\
 		(void) __atomic_fetch_add((addr), caa_cast_long_keep_sign(v), _uatomic_c11(mo));	\
 		_uatomic_fence(mo);						\
-	} while (0)
+	})
 #define uatomic_sub_mo(addr, v, mo)	uatomic_add_mo((addr), -caa_cast_long_keep_sign(v), (mo))
 #define uatomic_inc_mo(addr, mo)	uatomic_add_mo((addr), 1, (mo))
 #define uatomic_dec_mo(addr, mo)	uatomic_sub_mo((addr), 1, (mo))
@@ -157,19 +157,19 @@ static __inline__ void _uatomic_or(volatile void *addr, unsigned long val, int l
 			&& sizeof(*(addr)) != 4 && sizeof(*(addr)) != sizeof(long))))
 
 #define uatomic_and_mo(addr, v, mo)						\
-	do {									\
+	__extension__ ({							\
 		_uatomic_fence(mo);						\
 		_uatomic_and((addr), caa_cast_long_keep_sign(v), _uatomic_size(addr),	\
 				_uatomic_c11(mo));				\
 		_uatomic_fence(mo);						\
-	} while (0)
+	})
 #define uatomic_or_mo(addr, v, mo)						\
-	do {									\
+	__extension__ ({							\
 		_uatomic_fence(mo);						\
 		_uatomic_or((addr), caa_cast_long_keep_sign(v), _uatomic_size(addr),	\
 				_uatomic_c11(mo));				\
 		_uatomic_fence(mo);						\
-	} while (0)
+	})
 
 /* Full fences before and after the operation of that name, which orders nothing itself. */
 #define cmm_smp_mb__before_uatomic_and()	_UATOMIC_FENCE()

@@ -117,3 +117,10 @@ fn a_section_before_the_librarys_constructor_ends_the_process() {
         assert_eq!(run(&compiled_for(flavor, "early.c"), Whose::Ours, &[]), "ok\n", "{flavor}");
     }
 }
+
+/// They were statements: such a program of 0.13 did not compile.
+#[test]
+fn an_atomic_operation_without_a_result_is_no_expression() {
+    needs::or_return!();
+    assert_eq!(run(&compiled_for("memb", "expressions.c"), Whose::Ours, &[]), "ok\n");
+}
