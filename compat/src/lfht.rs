@@ -11,6 +11,7 @@
 mod allocator;
 mod memory_type;
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use self::allocator::Functions;
 use self::memory_type::MemoryType;
 use crate::call_rcu::forks::Atfork;
 use crate::fatal::fatal;
+use crate::flavor::Flavor;
+use crate::reader;
 
 const AUTO_RESIZE: c_int = 1;
 const ACCOUNTING: c_int = 2;
@@ -50,7 +53,7 @@ type Simple = Option<unsafe extern "C" fn()>;
 pub(crate) struct FlavorStruct {
     read_lock: Simple,
     read_unlock: Simple,
-    read_ongoing: *const c_void,
+    read_ongoing: Option<unsafe extern "C" fn() -> c_int>,
     read_quiescent_state: Simple,
     update_call_rcu: *const c_void,
     update_synchronize_rcu: Simple,
@@ -93,6 +96,11 @@ impl Readers {
     }
 }
 
+thread_local! {
+    /// Whether the thread, which resizes a table by hand, was online before.
+    static WAS_ONLINE: Cell<bool> = const { Cell::new(false) };
+}
+
 fn call(function: Simple) {
     if let Some(function) = function {
         // SAFETY: a flavour's function, called as its interface allows.
@@ -116,11 +124,17 @@ unsafe impl Protection for Readers {
     }
 
     fn offline(&self) {
+        let reads = self.flavor().read_ongoing;
+        // SAFETY: a flavour's function, called as its interface allows.
+        WAS_ONLINE.set(reads.is_none_or(|reads| unsafe { reads() } != 0));
         call(self.flavor().thread_offline);
     }
 
     fn online(&self) {
-        call(self.flavor().thread_online);
+        // A thread that is no reader stays none.
+        if WAS_ONLINE.get() || reader::is_registered(Flavor::Qsbr) {
+            call(self.flavor().thread_online);
+        }
     }
 
     fn begin(&self) {
@@ -336,8 +350,13 @@ exported! {
         split_count_after.write(counts.after as c_long);
     }
 
+    /// By a QSBR thread that is offline, too: it is online meanwhile.
     fn quiescence_cds_lfht_resize(ht: Raw, new_size: c_ulong) {
-        table(&ht).resize(new_size as usize);
+        let table = table(&ht);
+        table.resize(new_size as usize);
+        if !WAS_ONLINE.get() {
+            table.readers().offline();
+        }
     }
 
     /// The number of the highest bit set, counted from 1; 0 for none.

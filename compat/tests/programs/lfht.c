@@ -194,6 +194,24 @@ READER_CASE(resized_by_hand)
 	table_end(table);
 }
 
+/* A QSBR thread that is offline, or no reader yet, was online then, and could not register. */
+CASE(resized_by_hand_while_offline)
+{
+	struct cds_lfht *table = table_of(0);
+
+	cds_lfht_resize(table, 64);
+	cds_lfht_resize(table, 8);
+	CHECK(!rcu_read_ongoing());
+	rcu_register_thread();
+	idle_begin();
+	cds_lfht_resize(table, 64);
+	cds_lfht_resize(table, 8);
+	CHECK(!rcu_read_ongoing());
+	idle_end();
+	rcu_unregister_thread();
+	table_end(table);
+}
+
 static void with_back_end(const struct cds_lfht_mm_type *back_end, unsigned long max)
 {
 	enum { COUNT = 3000 };
