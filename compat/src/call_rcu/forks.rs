@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::ffi::{c_uint, c_void};
+use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::workers::{self, Workers};
@@ -110,7 +111,7 @@ exported! {
     fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint) {
         let Some(flavor) = called_by_hook(flavor) else { return };
         resume(flavor, "child", |atfork| atfork.after_child);
-        choose(flavor, std::ptr::null());
+        choose(flavor, ptr::null());
         with_errno(|| {
             cpus::take_all(flavor);
             workers::keep_default_only(flavor);
@@ -145,19 +146,19 @@ fn resume(flavor: Flavor, side: &str, hook: impl FnOnce(&Atfork) -> Hook) {
 
 of_flavors! {
     /// `urcu_register_rculfhash_atfork`: the same hooks may be registered more than once. While
-    /// they are, other hooks are ignored.
+    /// they are, other hooks are ignored, and so is their end.
     fn quiescence_urcu_register_rculfhash_atfork(flavor, atfork: *const Atfork) {
         with_errno(|| match &mut *registered(flavor) {
-            Some(registered) => registered.times += 1,
+            Some(known) => known.times += usize::from(ptr::eq(known.atfork, atfork)),
             none => *none = Some(Registered { atfork, times: 1 }),
         });
     }
 
     /// `urcu_unregister_rculfhash_atfork`.
-    fn quiescence_urcu_unregister_rculfhash_atfork(flavor, _atfork: *const Atfork) {
+    fn quiescence_urcu_unregister_rculfhash_atfork(flavor, atfork: *const Atfork) {
         let mut registered = with_errno(|| registered(flavor));
         registered.take_if(|known| {
-            known.times -= 1;
+            known.times -= usize::from(ptr::eq(known.atfork, atfork));
             known.times == 0
         });
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Children of forks beside what other threads do to call_rcu's workers. */
 #include "../programs/flavor.h"
+#include <urcu/rculfhash.h>
 
 enum { HEADS = 100 };
 
@@ -214,4 +215,23 @@ CASE(at_the_end_of_a_thread)
 	thread_end(thread_start(forks_now_and_at_its_end, NULL));
 	CHECK_EQUAL(forked, 2);
 	goes_on();
+}
+
+static void is_gone(void *nothing)
+{
+	(void)nothing;
+	check_failed(__FILE__, __LINE__, "called");
+}
+
+/* A table comes and goes while the program has hooks of its own. */
+CASE(unregistered)
+{
+	struct urcu_atfork hooks = { is_gone, is_gone, is_gone, NULL };
+	struct cds_lfht *table;
+
+	urcu_register_rculfhash_atfork(&hooks);
+	table = cds_lfht_new(1, 1, 0, CDS_LFHT_AUTO_RESIZE, NULL);
+	CHECK_EQUAL(cds_lfht_destroy(table, NULL), 0);
+	urcu_unregister_rculfhash_atfork(&hooks);
+	forks_with_hooks(NULL);
 }

@@ -40,6 +40,12 @@ fn the_hooks_end_a_process_whose_thread_forks_at_its_end() {
     succeeds_for(&["memb", "bp"], "at_the_end_of_a_thread");
 }
 
+/// Each hash table that was made meanwhile kept them: they were called when they were gone.
+#[test]
+fn hooks_that_were_unregistered_are_called() {
+    succeeds_for(&["memb", "qsbr"], "unregistered");
+}
+
 /// They registered the forking thread with bp, whose pool that thread had locked.
 #[test]
 fn hooks_of_an_older_handler_deadlock() {
