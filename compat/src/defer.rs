@@ -48,6 +48,7 @@ pub(crate) fn thread_ends() {
     for flavor in Flavor::ALL {
         set_registered(flavor, false);
     }
+    HAS_QUEUE.set(0);
 }
 
 /// In a child process: the other threads are gone.
@@ -137,6 +138,7 @@ fn has_queue(flavor: Flavor) -> bool {
     let bit = 1 << flavor.index();
     let had = HAS_QUEUE.get() & bit != 0;
     if !had && memory::is_there(QUEUE_BYTES) {
+        reader::attend_last_round();
         flavor.domain().make_queue();
         HAS_QUEUE.set(HAS_QUEUE.get() | bit);
     }
@@ -157,7 +159,6 @@ of_flavors! {
             set_registered(flavor, false);
             return -libc::ENOMEM;
         }
-        reader::attend_last_round();
         0
     }
 

@@ -50,6 +50,8 @@ thread_local! {
     /// Whether the library has unregistered the thread.
     static HAS_ENDED: Cell<bool> = const { Cell::new(false) };
     static BEFORE_ROUNDS: BeforeRounds = const { BeforeRounds };
+    /// Whether `thread_ends` is to be called in the last round.
+    static IS_ATTENDED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Dropped before the keys' destructors begin; never, if it is first used in one.
@@ -266,8 +268,10 @@ pub(crate) fn make_key() -> libc::pthread_key_t {
 
 /// Has `thread_ends` called in the last round of the calling thread's destructors.
 pub(crate) fn attend_last_round() {
-    _ = BEFORE_ROUNDS.try_with(|_| ()); // an error if it was dropped: they are counted
-    attend_end();
+    if !IS_ATTENDED.replace(true) {
+        _ = BEFORE_ROUNDS.try_with(|_| ()); // an error if it was dropped: they are counted
+        attend_end();
+    }
 }
 
 /// Whether the library has unregistered the calling thread, whose later destructors may do so, too;
@@ -303,6 +307,10 @@ unsafe extern "C" fn thread_ends(_any: *mut c_void) {
         registered.for_each(unregister_at_end); //~ compat-end
     });
     defer::thread_ends();
+    // What a destructor has used since thread-locals were dropped would stay for ever.
+    // SAFETY: the system calls this, at the end of the thread.
+    unsafe { quiescence::liburcu_readers::leave_thread() };
+    IS_ATTENDED.set(false);
 }
 
 fn unregister_at_end(flavor: Flavor) {

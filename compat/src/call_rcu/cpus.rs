@@ -14,7 +14,7 @@ use quiescence::raw::{Function, Head};
 use super::worker::Worker;
 use super::workers;
 use crate::flavor::{FLAVORS, Flavor};
-use crate::memory;
+use crate::{memory, reader};
 
 /// Bytes beyond the structure itself, for the allocations that come with it.
 const SPARE: usize = 4_096;
@@ -106,6 +106,7 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
 #[inline]
 pub(super) unsafe fn push(flavor: Flavor, head: *mut Head, function: Function) -> Option<bool> {
     existing(flavor)?; // most programs have none, and need no section
+    reader::attend_last_round(); // a thread's first section registers it
     let guard = PUSHERS.read();
     // SAFETY: the thread that frees it waits for this section: `workers::free`.
     let worker = unsafe { here(flavor).as_ref() };

@@ -8,6 +8,7 @@ mod header_names;
 mod liburcu;
 mod plain_machine;
 mod stall_reports;
+mod threads;
 
 use std::path::PathBuf;
 

@@ -56,6 +56,15 @@ pub fn heavy_fence() {
     fence::heavy(std::iter::empty());
 }
 
+/// Leaves what the calling thread has in all domains, as the drop of its thread-locals does: for
+/// the destructor of a key (`pthread_key_create`), since others may use domains anew after that.
+///
+/// # Safety
+/// It is called outside of any function of the library, and of what one calls.
+pub unsafe fn leave_thread() {
+    local::leave_thread(defer::orphan);
+}
+
 /// A domain of liburcu readers. For a static.
 #[derive(Debug)]
 pub struct LiburcuDomain {
