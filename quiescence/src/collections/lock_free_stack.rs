@@ -52,6 +52,12 @@ pub struct LockFreeStack {
 
 const _: () = assert!(size_of::<LockFreeStack>() == 8);
 
+/// The node at the address that a top or a link has. The address is all that it says: a push may
+/// have loaded it when another node was there, which has come off and been freed since.
+fn node_at(link: *mut StackNode) -> Option<NonNull<StackNode>> {
+    NonNull::new(ptr::with_exposed_provenance_mut(link.addr()))
+}
+
 impl LockFreeStack {
     const_unless_loom! {
         /// Creates an empty stack.
@@ -79,6 +85,17 @@ impl LockFreeStack {
     /// - Any thread may pop it.
     #[inline]
     pub unsafe fn push(&self, node: *mut StackNode) -> bool {
+        // SAFETY: the same contract.
+        unsafe { self.push_meanwhile(node, || ()) }
+    }
+
+    /// The same, where something may come in between: for a test.
+    ///
+    /// # Safety
+    /// As [`push`](Self::push).
+    #[inline(always)]
+    unsafe fn push_meanwhile(&self, node: *mut StackNode, mut meanwhile: impl FnMut()) -> bool {
+        node.expose_provenance(); // for `node_at`
         // SAFETY: by this function's contract.
         let link = unsafe { &(*node).next };
         // The exchange has Release: pairs with the Acquire of the thread that takes the node off.
@@ -87,6 +104,7 @@ impl LockFreeStack {
         loop {
             // Relaxed: seen with the node.
             link.store(top, Relaxed);
+            meanwhile();
             //~ unseen-node:
             match self.top.compare_exchange_weak(top, node, SeqCst, Relaxed) {
                 Ok(_) => return !top.is_null(),
@@ -111,9 +129,9 @@ impl LockFreeStack {
         // Acquire: pairs with the SeqCst of `push`: the node is whole.
         let mut top = self.top.load(Acquire);
         loop {
-            let node = NonNull::new(top)?;
+            let node = node_at(top)?;
             // SAFETY: no thread frees it while we are here, by this function's contract.
-            let link = unsafe { &(*top).next };
+            let link = unsafe { &node.as_ref().next };
             // Relaxed: seen with the node; it does not change while the node is on the stack.
             let below = link.load(Relaxed);
             // Relaxed: nothing of ours is published; a thread that pops the next has seen it by its
@@ -151,7 +169,7 @@ unsafe impl Send for Unstacked {}
 impl Unstacked {
     /// The topmost node, without removing it; `None` if none is left.
     pub fn first(&self) -> Option<NonNull<StackNode>> {
-        NonNull::new(self.next)
+        node_at(self.next)
     }
 }
 
@@ -162,9 +180,42 @@ impl Iterator for Unstacked {
     fn next(&mut self) -> Option<NonNull<StackNode>> {
         let node = self.first()?;
         // SAFETY: a node that has come off, and not been handed out.
-        let link = unsafe { &(*node.as_ptr()).next };
+        let link = unsafe { &node.as_ref().next };
         // Relaxed: seen when they came off.
         self.next = link.load(Relaxed);
         Some(node)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A past error: the new node led there by a pointer to the freed one, as Miri tells.
+    #[test]
+    fn a_push_above_a_node_that_is_freed_meanwhile_leads_to_the_one_at_its_address() {
+        let stack = LockFreeStack::new();
+        let new = || Box::into_raw(Box::new(StackNode::new()));
+        // SAFETY: a node of a box, which is given away.
+        let push = |node| unsafe { stack.push(node) };
+        // SAFETY: this is the only thread.
+        let pop = || unsafe { stack.pop() }.map(NonNull::as_ptr);
+        push(new());
+        let replace = || {
+            let old = pop().expect("one below");
+            // SAFETY: from a box, and taken off.
+            drop(unsafe { Box::from_raw(old) });
+            let mut others: Vec<_> = (0..100).map(|_| Box::new(StackNode::new())).collect();
+            let same = others.iter().position(|node| ptr::eq(&raw const **node, old));
+            push(Box::into_raw(others.swap_remove(same.unwrap_or(0))));
+        };
+        let upper = new();
+        // SAFETY: as above.
+        unsafe { stack.push_meanwhile(upper, replace) };
+        assert_eq!(pop(), Some(upper));
+        let lower = pop().expect("one below");
+        assert!(stack.is_empty());
+        // SAFETY: from boxes, and taken off.
+        [upper, lower].into_iter().for_each(|node| drop(unsafe { Box::from_raw(node) }));
     }
 }

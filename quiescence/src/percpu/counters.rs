@@ -50,12 +50,16 @@ struct Chunk {
 /// Words of one kind: for each CPU, or one for all.
 struct Arena {
     newest: AtomicPtr<Chunk>,
-    /// Places that were given back, by the logarithm of their words.
-    free: [Free; CLASSES],
+    /// Places that were given back, by the logarithm of their words: several stacks of each.
+    free: [[Free; STACKS]; CLASSES],
     regions: fn() -> usize,
 }
 
 const CLASSES: usize = 4;
+
+/// A place always returns to the same stack. So if most places are free each stack has some, and a
+/// thread that comes upon the takers of a few finds one in the next.
+const STACKS: usize = 16;
 
 static PER_CPU: Arena = Arena::new(percpu::slots);
 static SHARED: Arena = Arena::new(|| 1);
@@ -63,7 +67,7 @@ static SHARED: Arena = Arena::new(|| 1);
 impl Arena {
     const fn new(regions: fn() -> usize) -> Self {
         let newest = AtomicPtr::new(ptr::null_mut());
-        Self { newest, free: [const { Free::new() }; CLASSES], regions }
+        Self { newest, free: [const { [const { Free::new() }; STACKS] }; CLASSES], regions }
     }
 
     const fn class(words: usize) -> usize {
@@ -74,7 +78,8 @@ impl Arena {
     /// So many words in each region, all zero; `None` where the system has no memory.
     fn take(&self, words: usize) -> Option<*mut u64> {
         let class = Self::class(words);
-        if let Some(place) = self.free[class].pop() {
+        let (stacks, first) = (&self.free[class], percpu::slot());
+        if let Some(place) = (first..first + STACKS).find_map(|at| stacks[at % STACKS].pop()) {
             self.each(place, 1 << class, |word| word.store(0, Relaxed));
             return Some(place);
         }
@@ -116,7 +121,13 @@ impl Arena {
     }
 
     fn give_back(&self, place: *mut u64, words: usize) {
-        self.free[Self::class(words)].push(place);
+        self.stack(place, words).push(place);
+    }
+
+    /// The stack of a place that has so many words.
+    fn stack(&self, place: *mut u64, words: usize) -> &Free {
+        let spread = (place.addr() as u64 / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15); // 2^64 / phi
+        &self.free[Self::class(words)][(spread >> 32) as usize % STACKS]
     }
 
     /// All words of a place.
@@ -136,9 +147,9 @@ impl Arena {
 struct Free {
     top: AtomicPtr<u64>,
     /// The process in which a thread is taking one, or 0. Only one takes at a time, so what it
-    /// finds on top stays there, whatever is put above it. The thread that finds it set takes a
-    /// fresh place instead, so no thread waits; and a child process does not care what a thread
-    /// that it does not have has left here.
+    /// finds on top stays there, whatever is put above it. The thread that finds it set goes to the
+    /// next stack, or takes a fresh place, so no thread waits; and a child process does not care
+    /// what a thread that it does not have has left here.
     taker: AtomicU32,
 }
 
@@ -436,11 +447,28 @@ mod tests {
         static ARENA: Arena = Arena::new(|| 1);
         let place = ARENA.take(1).unwrap();
         ARENA.give_back(place, 1);
-        let free = &ARENA.free[Arena::class(1)];
+        let free = ARENA.stack(place, 1);
         free.taker.store(std::process::id(), Relaxed);
         assert_ne!(ARENA.take(1).unwrap(), place, "another thread is at it");
         free.taker.store(std::process::id() ^ 1, Relaxed);
         assert_eq!(ARENA.take(1).unwrap(), place);
+    }
+
+    /// A past error: while a thread was taking a place, others took fresh ones, however many had
+    /// been given back. So memory grew for as long as threads met there.
+    #[test]
+    fn who_meets_one_that_takes_a_place_takes_another_that_was_given_back() {
+        static ARENA: Arena = Arena::new(|| 1);
+        let place = ARENA.take(1).unwrap();
+        ARENA.give_back(place, 1);
+        ARENA.stack(place, 1).taker.store(std::process::id(), Relaxed); // and is stopped there
+        let take_and_give_back = |_| {
+            let place = ARENA.take(1).unwrap();
+            ARENA.give_back(place, 1);
+            place
+        };
+        let places: std::collections::HashSet<_> = (0..1_000).map(take_and_give_back).collect();
+        assert!(places.len() < 16, "{} fresh places, one after the other", places.len());
     }
 
     #[test]

@@ -26,7 +26,7 @@ use std::sync::atomic::fence;
 use bytemuck::NoUninit;
 
 use super::words::Words;
-use super::writers::{LOCKED, ODD, ONE, Writers};
+use super::writers::{LOCKED, ODD, ONE, SEQUENCE, Writers};
 use crate::domain::impls::{made_of_value, shown_as_target};
 use crate::os::sync::{self, const_unless_loom};
 use crate::os::user_code::{self, Site};
@@ -143,7 +143,7 @@ impl<T: NoUninit> SeqLock<T> {
         // the sequence that is loaded next is a later one.
         fence(Acquire);
         // Odd or changed: one comparison finds both, since it becomes even by another number only.
-        let is_whole = sequence.load(Relaxed) == before & !ODD;
+        let is_whole = (sequence.load(Relaxed) ^ before & !ODD) & SEQUENCE == 0;
         //~ seq-no-recheck:
         if is_whole {
             // SAFETY: the words are those of one value, by the module's invariant.

@@ -46,6 +46,8 @@ pub(super) const LOCKED: u64 = 2;
 /// In the word, beside [`LOCKED`]: it is for the first of those who wait.
 const HANDED: u64 = 4;
 const BITS: u64 = ODD | LOCKED | HANDED;
+/// What a reader of a `SeqLock` compares: who holds the lock is nothing to it.
+pub(super) const SEQUENCE: u64 = !(LOCKED | HANDED);
 /// The number in the word goes up by this.
 pub(super) const ONE: u64 = 8;
 

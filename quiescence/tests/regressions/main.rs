@@ -48,3 +48,4 @@ mod kept_sections;
 mod barrier_futures;
 mod printing;
 mod wakers;
+mod sequence_locks;
