@@ -207,11 +207,10 @@ impl Workload {
     /// What says something that its kind has no use for would be measured as if it were not said.
     fn check(&self) -> Result<(), String> {
         const COUNTED: &[Kind] = &[Kind::Counter, Kind::Reference];
-        const KEYED: &[Kind] = &[Kind::Table, Kind::Ids];
         let only = [
-            (self.keys.is_some(), "--keys", KEYED),
-            (self.uniform, "--uniform", KEYED),
-            (self.churn_percent > 0.0, "--churn", &[Kind::Table][..]),
+            (self.keys.is_some(), "--keys", &[Kind::Table, Kind::Ids][..]),
+            (self.uniform, "--uniform", &[Kind::Table, Kind::Ids]),
+            (self.churn_percent > 0.0, "--churn", &[Kind::Table]),
             (self.exact, "--exact", COUNTED),
             (self.migrates, "--migrates", COUNTED),
             (self.blocks, "--blocks", &[Kind::Reference]),

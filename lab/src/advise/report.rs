@@ -97,10 +97,7 @@ impl Report<'_> {
         if let Some(why) = self.too_noisy() {
             paragraphs.push(match self.interrupted {
                 true => format!("Nothing is recommended: {why}."),
-                false => format!(
-                    "Too noisy to recommend: {why}. Run again when the machine is idle, or give \
-                     --minutes N."
-                ),
+                false => format!("Too noisy to recommend: {why}. {}", TEXTS["again"]),
             });
             paragraphs.extend(self.still_known());
             return paragraphs;

@@ -310,6 +310,19 @@ fn rounds_that_are_enough_are_saved_after_ctrl_c() {
     assert_eq!(saved["loads"][0]["figures"][0]["costs"].as_array().unwrap().len(), 16);
 }
 
+/// All was measured first, and lost.
+#[test]
+fn rounds_were_measured_for_a_folder_that_takes_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = program(directory.path(), "fast", &[("quiescence", 1000)]);
+    for folder in ["/proc", "/dev/null/below"] {
+        let mut command = rcu(["compare", "bench read", "--save", "one", "--folder", folder]);
+        let output = command.arg("--candidate").arg(&path).output().unwrap();
+        fails(&output, 2, &format!("cannot write {folder}"));
+        assert!(!directory.path().join("runs").exists(), "it was measured");
+    }
+}
+
 #[test]
 fn an_empty_home_is_no_folder_for_baselines() {
     for home in ["", "relative"] {
