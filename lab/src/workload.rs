@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bench::units;
-use clap::builder::ArgPredicate::IsPresent;
 use serde::Serialize;
 use serde_json::Value;
 use toml::Spanned;
@@ -163,7 +162,7 @@ pub(crate) struct Workload {
     /// with --quick]
     #[arg(long, value_name = "MS", value_parser = within(1..=600_000))]
     #[arg(default_value = "40", hide_default_value = true)]
-    #[arg(default_value_if("quick", IsPresent, "20"))]
+    #[arg(default_value_if("quick", "true", "20"))]
     pub(crate) run_ms: u32,
     /// Maximum number of rounds, each with refilled designs, until it is clear which are equal
     #[arg(long, value_name = "N", default_value = "12", value_parser = within(1..=1000))]
@@ -209,7 +208,9 @@ impl Workload {
     fn check(&self) -> Result<(), String> {
         const COUNTED: &[Kind] = &[Kind::Counter, Kind::Reference];
         let only = [
-            (self.churn_percent > 0.0, "--churn", &[Kind::Table][..]),
+            (self.keys.is_some(), "--keys", &[Kind::Table, Kind::Ids][..]),
+            (self.uniform, "--uniform", &[Kind::Table, Kind::Ids]),
+            (self.churn_percent > 0.0, "--churn", &[Kind::Table]),
             (self.exact, "--exact", COUNTED),
             (self.migrates, "--migrates", COUNTED),
             (self.blocks, "--blocks", &[Kind::Reference]),
@@ -378,13 +379,27 @@ mod tests {
     }
 
     #[test]
-    fn defaults_answer_everything_and_quick_is_shorter() {
+    fn defaults_answer_everything() {
         let full = Workload::built_in();
         assert_eq!((full.threads, full.reads_percent), (2, 99.0));
         assert_eq!(full.popularity, Popularity::Zipf(0.99));
-        let quick = crate::arguments::parsed(["rcu", "advise", "--quick"]).unwrap();
-        let Some(crate::Command::Advise(quick)) = quick.command else { panic!("a subcommand") };
-        assert_eq!((full.run_ms, quick.workload.run_ms), (40, 20));
+    }
+
+    /// A flag that is not typed counts as present: it has a default.
+    #[test]
+    fn runs_that_were_not_to_be_quick_measured_as_shortly_as_those_that_were() {
+        let run_ms = |words: &str| {
+            let cli = crate::arguments::parsed(words.split(' ')).unwrap();
+            match cli.command {
+                Some(crate::Command::Advise(args)) => args.workload.run_ms,
+                _ => cli.advise.workload.run_ms,
+            }
+        };
+        for (words, expected) in [("", 40), (" --quick", 20), (" --quick --run-ms 7", 7)] {
+            for command in ["rcu", "rcu advise"] {
+                assert_eq!(run_ms(&format!("{command}{words}")), expected, "{command}{words}");
+            }
+        }
     }
 
     #[test]

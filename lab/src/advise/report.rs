@@ -95,10 +95,10 @@ impl Report<'_> {
             paragraphs.push(format!("Interrupted: the ranking is from {slices} slices."));
         }
         if let Some(why) = self.too_noisy() {
-            paragraphs.push(format!(
-                "Too noisy to recommend: {why}. Run again when the machine is idle, or give \
-                 --minutes N."
-            ));
+            paragraphs.push(match self.interrupted {
+                true => format!("Nothing is recommended: {why}."),
+                false => format!("Too noisy to recommend: {why}. {}", TEXTS["again"]),
+            });
             paragraphs.extend(self.still_known());
             return paragraphs;
         }

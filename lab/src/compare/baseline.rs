@@ -125,12 +125,8 @@ impl Baseline {
         })
     }
 
-    /// Writes the file, and makes its folder.
+    /// Writes the file.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
-        if let Some(folder) = path.parent() {
-            let made = fs::create_dir_all(folder);
-            made.map_err(|error| Failure::file("write", path, error))?;
-        }
         output::replace(path, &format!("{:#}\n", SCHEMA.document([json!(self)])))
     }
 

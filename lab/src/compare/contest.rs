@@ -16,6 +16,7 @@ use super::baseline::{Baseline, Saved};
 use super::decide::{ROUNDS_MIN, Rule, Verdict, next_look};
 use super::instructions::Counted;
 use super::load::{Key, Load, Program, Quality, Run};
+use crate::distinct::distinct;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
 
@@ -150,7 +151,8 @@ impl Contest {
             }
             let pairs = pairs(common, metrics);
             if !pairs.iter().any(|pair| pair.decides) {
-                let message = format!("{load}: no figure has a metric of --metric");
+                let known = distinct(pairs.iter().map(|pair| &*pair.key.metric)).join(", ");
+                let message = format!("{load}: no figure has a metric of --metric; it has {known}");
                 return Err(Failure::usage(message));
             }
             self.matches.push(Match { load, pairs });

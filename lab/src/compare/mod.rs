@@ -11,6 +11,7 @@ pub(crate) mod instructions;
 pub(crate) mod load;
 mod report;
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use serde_json::json;
 
 use crate::exit::{Exit, Failure, Result};
 use crate::number::{real_within, within};
-use crate::output::Output;
+use crate::output::{self, Output};
 use baseline::Baseline;
 use contest::{Base, Contest, Limits};
 use load::{Load, Program};
@@ -160,6 +161,9 @@ fn save(args: &CompareArgs, program: &Program, path: PathBuf, output: &mut Outpu
     const ROUNDS: usize = 40;
     let loads = if args.loads.is_empty() { default_loads() } else { args.loads.clone() };
     let limits = args.limits(if args.rounds.is_some() { usize::MAX } else { ROUNDS });
+    let folder = path.parent().unwrap_or(&path);
+    fs::create_dir_all(folder).map_err(|error| Failure::file("write", folder, error))?;
+    output::prepare(folder)?;
     output.progress.begin(args.time());
     let saved = contest::save(program, &loads, limits, output)?;
     output.progress.end();

@@ -91,6 +91,16 @@ fn the_exit_code_is_the_verdict() {
     assert_eq!((code, &document["verdict"]), (0, &"same".into()), "less than the threshold");
 }
 
+/// The message did not say which there are.
+#[test]
+fn a_metric_that_no_figure_has_is_refused_with_those_that_there_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = program(directory.path(), "fast", &[("quiescence", 1000)]);
+    let mut command = rcu(["compare", "bench read", "--metric", "speed", "--with"]);
+    let output = command.arg(&path).arg("--candidate").arg(&path).output().unwrap();
+    fails(&output, 2, "no figure has a metric of --metric; it has read");
+}
+
 #[test]
 fn a_change_that_helps_one_and_hurts_another_is_worse_and_the_table_says_whom() {
     let directory = tempfile::tempdir().unwrap();
@@ -298,6 +308,19 @@ fn rounds_that_are_enough_are_saved_after_ctrl_c() {
     prints(&counted(18), 130, "16 rounds are in");
     let saved = json(&directory.path().join("one.json"));
     assert_eq!(saved["loads"][0]["figures"][0]["costs"].as_array().unwrap().len(), 16);
+}
+
+/// All was measured first, and lost.
+#[test]
+fn rounds_were_measured_for_a_folder_that_takes_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = program(directory.path(), "fast", &[("quiescence", 1000)]);
+    for folder in ["/proc", "/dev/null/below"] {
+        let mut command = rcu(["compare", "bench read", "--save", "one", "--folder", folder]);
+        let output = command.arg("--candidate").arg(&path).output().unwrap();
+        fails(&output, 2, &format!("cannot write {folder}"));
+        assert!(!directory.path().join("runs").exists(), "it was measured");
+    }
 }
 
 #[test]

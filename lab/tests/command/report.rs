@@ -254,6 +254,8 @@ fn ctrl_c_writes_what_there_is_and_exits_130() {
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
     assert!(rest.iter().any(|line| line.starts_with("Interrupted")), "{rest:?}");
+    // It was the noise that was blamed, and an idle machine that was asked for.
+    assert!(rest.iter().any(|line| line.starts_with("Nothing is recommended: ")), "{rest:?}");
     let report = json(&out);
     hold(&report);
     assert_eq!(report["interrupted"], true);

@@ -56,11 +56,13 @@
 //! runtime gives it a task again or ends it, after ten seconds by default.)
 //!
 //! # Updates in tasks
-//! A task may replace values at any time. A call that waits for a grace period, such as
-//! [`synchronize`](crate::synchronize), panics in a task, since the worker would wait for itself:
-//! use [`Domain::synchronize_async`](crate::Domain::synchronize_async). At three quarters of the
-//! domain's limit or more, the end of a poll waits for a grace period, on the worker's thread;
-//! [`Rcu::store_async`](crate::Rcu::store_async) waits without blocking it.
+//! A call that waits for a grace period, such as [`synchronize`](crate::synchronize), panics in a
+//! task, since the worker would wait for itself: use
+//! [`Domain::synchronize_async`](crate::Domain::synchronize_async). An online worker is in a
+//! section during the whole poll, so at the domain's limit the first value that a poll replaces
+//! exceeds the limit, and **the second one panics**. At three quarters of the limit or more, the
+//! end of a poll waits for a grace period, on the worker's thread.
+//! [`Rcu::store_async`](crate::Rcu::store_async) does not panic, and waits without blocking it.
 //!
 //! # Source
 //! Quiescent-state-based reclamation: Hart, McKenney, Demke Brown and Walpole, 2007, and liburcu's

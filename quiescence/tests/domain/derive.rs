@@ -356,6 +356,9 @@ fn where_weigh_is_missing_the_first_note_names_the_derive() {
         let of_weigh = said.find("does not say how much memory it owns");
         let of_weigh = &said[of_weigh.unwrap_or_else(|| panic!("{expression}: {said}"))..];
         assert!(of_weigh.lines().next().unwrap().contains(derive), "{expression}: {said}");
+        for way in ["`impl Weigh for dyn Trait`", "`HashMap::builder().build_with_weight`"] {
+            assert!(said.contains(way), "{expression}: {said}");
+        }
         let note = of_weigh.lines().find(|line| line.trim_start().starts_with("= note:"));
         assert!(note.is_some_and(|note| note.contains(derive)), "{expression}: {said}");
         assert!(!said.contains("consider borrowing"), "{expression}: {said}");

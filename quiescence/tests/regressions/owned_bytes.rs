@@ -239,6 +239,21 @@ fn a_weight_may_read_and_replace() {
     assert!(PLACE.load(&quiescence::read()).is_some());
 }
 
+/// The compiler asked for a derive on the socket.
+#[test]
+fn no_session_with_a_socket_could_be_derived() {
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    #[derive(Weigh)]
+    struct Session {
+        _streams: [Option<TcpStream>; 2],
+        _doors: (Option<TcpListener>, Option<UdpSocket>),
+        _log: Option<std::fs::File>,
+        _idle: std::sync::Condvar,
+    }
+    const { assert!(!Session::OWNS) };
+}
+
 #[test]
 fn what_the_owners_of_the_standard_library_weigh() {
     use std::borrow::Cow;

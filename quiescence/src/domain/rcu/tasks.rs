@@ -18,7 +18,8 @@ use crate::reclaim::free::{Address, Boxed, Pending};
 /// Futures that need no runtime, and never block the thread that polls them.
 impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// Async [`store`](Self::store): at the domain's limit it waits for room without blocking the
-    /// thread, then stores.
+    /// thread, then stores. **Await it after the task's own sections**: where the task keeps a
+    /// guard or reference of the domain meanwhile, it waits for ever once the limit is reached.
     ///
     /// It waits for at most one grace period. If others have taken all the room by then, it stores
     /// and exceeds the limit, which

@@ -17,8 +17,9 @@ use crate::reclaim::retire::Retire;
 /// runs [callbacks](Domain::call), too, so one that blocks holds up the tasks.
 ///
 /// These are most useful in [sleepable domains](crate::Srcu), whose guards may be held across an
-/// `.await`. Where readers are threads, a task that waits in a section of its own thread waits for
-/// ever, like a thread; here nothing panics.
+/// `.await`: but not across the `.await` of one of these, since **a task that waits in its own
+/// section waits for ever**, here without a panic. (`retire_async` and `store_async` wait once the
+/// limit is reached.) So does, where readers are threads, one in a section of its own thread.
 impl<K: DomainTag> Domain<K> {
     /// Async [`synchronize`](Self::synchronize): requests the grace period now, and completes when
     /// it has ended.

@@ -30,6 +30,7 @@ own_nothing! {
     num::NonZeroI8, num::NonZeroI16, num::NonZeroI32, num::NonZeroI64, num::NonZeroI128, num::NonZeroIsize,
     num::NonZeroU8, num::NonZeroU16, num::NonZeroU32, num::NonZeroU64, num::NonZeroU128, num::NonZeroUsize,
     time::Duration, time::Instant, time::SystemTime,
+    net::TcpListener, net::TcpStream, net::UdpSocket, std::fs::File, std::sync::Condvar,
     net::IpAddr, net::Ipv4Addr, net::Ipv6Addr, net::SocketAddr, net::SocketAddrV4, net::SocketAddrV6,
     std::cmp::Ordering, std::any::TypeId, std::thread::ThreadId, std::alloc::Layout,
     atomic::AtomicBool, atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64,
