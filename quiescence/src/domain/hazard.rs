@@ -51,7 +51,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicPtr as State;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-use crate::domain::impls::shown_as_target;
+use crate::domain::impls::{shown_as_target, shown_in_part};
 use crate::event::statistics::Statistics;
 use crate::gp::grace_periods::Me;
 use crate::gp::observers::Observers;
@@ -267,12 +267,9 @@ impl Drop for HazardDomain {
     }
 }
 
-impl fmt::Debug for HazardDomain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = if self.is_global { Some("hazard") } else { self.name };
-        f.debug_struct("HazardDomain").field("name", &name).finish_non_exhaustive()
-    }
-}
+shown_in_part!(
+    [] HazardDomain { name: |domain| if domain.is_global { Some("hazard") } else { domain.name } }
+);
 
 /// A hazard pointer: protects one object at a time.
 ///

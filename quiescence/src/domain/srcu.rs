@@ -18,6 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::srcu::AdaptiveDelay;
 
 use crate::domain::domain::Domain;
+use crate::domain::impls::{default_by, shown_in_part};
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::sleepable::SleepableDomain;
@@ -223,11 +224,7 @@ impl Deref for Srcu {
     }
 }
 
-impl Default for Srcu {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl Default for Srcu);
 
 impl fmt::Debug for Srcu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -318,11 +315,7 @@ unsafe impl Section<Sleepable> for SrcuGuard<'_> {
     }
 }
 
-impl fmt::Debug for SrcuGuard<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SrcuGuard").finish_non_exhaustive()
-    }
-}
+shown_in_part!([] SrcuGuard<'_>);
 
 /// Like [`SrcuGuard`], but keeps the domain alive. Returned by [`Srcu::read_owned`].
 #[must_use = "the section ends when the guard is dropped"]
@@ -346,11 +339,7 @@ impl Drop for SrcuOwnedGuard {
     }
 }
 
-impl fmt::Debug for SrcuOwnedGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SrcuOwnedGuard").field("srcu", &self.srcu).finish_non_exhaustive()
-    }
-}
+shown_in_part!([] SrcuOwnedGuard { srcu: |guard| &guard.srcu });
 
 #[cfg(test)]
 mod tests {

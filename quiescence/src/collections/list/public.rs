@@ -10,6 +10,7 @@ use super::updater::ListUpdater;
 use crate::collections::valued::drop_all;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
+use crate::domain::impls::default_by;
 use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::{Mutex, Rank, const_unless_loom, lock_another};
@@ -260,11 +261,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> Drop for List<T, D> {
     }
 }
 
-impl<T: Weigh + Send + Sync + 'static> Default for List<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl<T: Weigh + Send + Sync + 'static> Default for List<T>);
 
 impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for List<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
