@@ -82,17 +82,10 @@ macro_rules! collected_by_push {
             [T: Send + 'static] $structure<T> { is_empty: |this| this.is_empty() }
         );
 
-        impl<T: Send + 'static> Extend<T> for &$structure<T> {
-            fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-                values.into_iter().for_each(|value| self.push(value));
-            }
-        }
-
-        impl<T: Send + 'static> Extend<T> for $structure<T> {
-            fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-                (&*self).extend(values);
-            }
-        }
+        $crate::collections::extended::extended!(
+            [T: Send + 'static] $structure<T>, T,
+            |all, values| values.into_iter().for_each(|value| all.push(value))
+        );
 
         impl<T: Send + 'static> FromIterator<T> for $structure<T> {
             fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
