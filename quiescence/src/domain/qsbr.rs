@@ -13,6 +13,7 @@ use crate::domain::guard::{Global, ThreadTag};
 use crate::domain::impls::shown_in_part;
 use crate::domain::tag::Section;
 use crate::gp::slot::Slot;
+use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -166,14 +167,8 @@ impl<K: ThreadTag> Qsbr<K> {
         location: &'static Location<'static>,
         f: impl FnOnce() -> R,
     ) -> R {
-        struct Online<'q, K: ThreadTag>(&'q mut Qsbr<K>, &'static Location<'static>);
-        impl<K: ThreadTag> Drop for Online<'_, K> {
-            fn drop(&mut self) {
-                self.0.enter(self.1);
-            }
-        }
         self.leave();
-        let _online = Online(self, location);
+        let _online = OnDrop(|| self.enter(location));
         user_code::run(Site::Scope, f)
     }
 
