@@ -337,7 +337,7 @@ impl Drop for HazardPointer {
     fn drop(&mut self) {
         // A protection may have been leaked with `mem::forget`: no reference is left of it.
         self.slot().release();
-        hazptr::end_holder(self.block);
+        self.block.give_back(&hazptr::BLOCKS);
     }
 }
 
@@ -420,19 +420,19 @@ pub mod raw {
         // SAFETY: as above; its provenance was exposed where it was made.
         let block: &'static Block = unsafe { &*block };
         block.first().release();
-        hazptr::end_holder(block);
+        block.give_back(&hazptr::BLOCKS);
     }
 
     /// Executes a heavy fence, and calls `f` with each protected address. An object that was
     /// unlinked before and is not among them is protected by no thread, and never will be.
     pub fn scan(f: impl FnMut(*const ())) {
         fence::heavy(std::iter::empty()); // [HP-1]
-        hazptr::for_each_protected(f);
+        hazptr::BLOCKS.scan(f);
     }
 
     /// The number of slots that [`acquire`] has made, plus the number of threads that have had
     /// slots of their own: at most nine times as many objects are protected.
     pub fn count() -> usize {
-        hazptr::blocks()
+        hazptr::BLOCKS.count() as usize
     }
 }
