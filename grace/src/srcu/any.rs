@@ -12,53 +12,42 @@ pub enum AnyDelay {
     Adaptive(AdaptiveDelay),
 }
 
+/// What the one says that it is.
+macro_rules! ask {
+    ($any:ident, $delay:ident => $says:expr) => {
+        match $any {
+            AnyDelay::Published($delay) => $says,
+            AnyDelay::Adaptive($delay) => $says,
+        }
+    };
+}
+
 impl Delay for AnyDelay {
     fn extra_check(&self, count: &mut u32, now: Situation) -> bool {
-        match self {
-            Self::Published(delay) => delay.extra_check(count, now),
-            Self::Adaptive(delay) => delay.extra_check(count, now),
-        }
+        ask!(self, delay => delay.extra_check(count, now))
     }
 
     fn asks_after_each_check(&self) -> bool {
-        match self {
-            Self::Published(delay) => delay.asks_after_each_check(),
-            Self::Adaptive(delay) => delay.asks_after_each_check(),
-        }
+        ask!(self, delay => delay.asks_after_each_check())
     }
 
     fn spin_us(&self, is_last: bool) -> u32 {
-        match self {
-            Self::Published(delay) => delay.spin_us(is_last),
-            Self::Adaptive(delay) => delay.spin_us(is_last),
-        }
+        ask!(self, delay => delay.spin_us(is_last))
     }
 
     fn first_wait(&self, count: &mut u32, now: Situation) -> Wait {
-        match self {
-            Self::Published(delay) => delay.first_wait(count, now),
-            Self::Adaptive(delay) => delay.first_wait(count, now),
-        }
+        ask!(self, delay => delay.first_wait(count, now))
     }
 
     fn wait(&self, count: &mut u32, now: Situation) -> Wait {
-        match self {
-            Self::Published(delay) => delay.wait(count, now),
-            Self::Adaptive(delay) => delay.wait(count, now),
-        }
+        ask!(self, delay => delay.wait(count, now))
     }
 
     fn callback_delay_jiffies(&self, count: &mut u32, now: Situation) -> u32 {
-        match self {
-            Self::Published(delay) => delay.callback_delay_jiffies(count, now),
-            Self::Adaptive(delay) => delay.callback_delay_jiffies(count, now),
-        }
+        ask!(self, delay => delay.callback_delay_jiffies(count, now))
     }
 
     fn runs_per_jiffy_max(&self) -> u32 {
-        match self {
-            Self::Published(delay) => delay.runs_per_jiffy_max(),
-            Self::Adaptive(delay) => delay.runs_per_jiffy_max(),
-        }
+        ask!(self, delay => delay.runs_per_jiffy_max())
     }
 }

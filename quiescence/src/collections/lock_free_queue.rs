@@ -24,6 +24,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use crate::domain::domain::Domain;
+use crate::domain::impls::{default_by, shown_in_part};
 use crate::domain::raw;
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
@@ -385,17 +386,9 @@ impl LockFreeQueue {
     }
 }
 
-impl Default for LockFreeQueue {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl Default for LockFreeQueue);
 
-impl fmt::Debug for LockFreeQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockFreeQueue").finish_non_exhaustive()
-    }
-}
+shown_in_part!([] LockFreeQueue);
 
 impl Drop for LockFreeQueue {
     /// Frees the queue's own nodes. Others that are still in it have no owner: they leak.

@@ -14,8 +14,8 @@
 // `wait_free_queue`, `sentinel_queue`, `lock_free_queue`: queues. `wait_free_stack`,
 // `lock_free_stack`: stacks. `hash_table`: the hash table, which grows and shrinks beside its
 // users. `lines`, `tags`, `parts`: memory of tables, words of tags, and iterators for rayon, of the
-// maps. `patience`: how long an operation waits for another one that is half-way. `valued`: a node
-// with a value that is the structure's own.
+// maps. `extended`: `Extend`. `patience`: how long an operation waits for another one that is
+// half-way. `valued`: a node with a value that is the structure's own.
 //
 // May import: the rooms from `os` to `sync`.
 
@@ -28,6 +28,7 @@ pub mod list;
 pub mod queue;
 pub mod stack;
 
+mod extended;
 mod lines;
 #[cfg(feature = "rayon")]
 mod parts;

@@ -76,30 +76,16 @@ impl<N: Send + 'static, T: Send + 'static> Valued<N, T> {
 /// What a structure of values has by its `new`, `push` and `is_empty`.
 macro_rules! collected_by_push {
     ($structure:ident) => {
-        impl<T: Send + 'static> Default for $structure<T> {
-            fn default() -> Self {
-                Self::new()
-            }
-        }
+        $crate::domain::impls::default_by!(new, impl<T: Send + 'static> Default for $structure<T>);
 
-        impl<T: Send + 'static> std::fmt::Debug for $structure<T> {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let mut f = f.debug_struct(stringify!($structure));
-                f.field("is_empty", &self.is_empty()).finish_non_exhaustive()
-            }
-        }
+        $crate::domain::impls::shown_in_part!(
+            [T: Send + 'static] $structure<T> { is_empty: |this| this.is_empty() }
+        );
 
-        impl<T: Send + 'static> Extend<T> for &$structure<T> {
-            fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-                values.into_iter().for_each(|value| self.push(value));
-            }
-        }
-
-        impl<T: Send + 'static> Extend<T> for $structure<T> {
-            fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-                (&*self).extend(values);
-            }
-        }
+        $crate::collections::extended::extended!(
+            [T: Send + 'static] $structure<T>, T,
+            |all, values| values.into_iter().for_each(|value| all.push(value))
+        );
 
         impl<T: Send + 'static> FromIterator<T> for $structure<T> {
             fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {

@@ -13,11 +13,11 @@
 //!
 //! [`patience`]: super::patience
 
-use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use super::patience::{Patience, WouldBlock};
+use crate::domain::impls::{default_by, shown_in_part};
 use crate::os::sync::{self, AtomicPtr, Mutex, MutexGuard, Rank, const_unless_loom};
 
 /// What an object embeds to be in a [`WaitFreeQueue`]: one word, liburcu's `struct cds_wfcq_node`.
@@ -270,11 +270,7 @@ impl<'q> Ends<'q> {
     }
 }
 
-impl fmt::Debug for Ends<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ends").field("is_empty", &self.is_empty()).finish_non_exhaustive()
-    }
-}
+shown_in_part!([] Ends<'_> { is_empty: |ends| ends.is_empty() });
 
 /// Two cache lines, the second of which CPUs fetch along with the first.
 #[derive(Debug)]
@@ -394,11 +390,7 @@ impl WaitFreeQueue {
     }
 }
 
-impl Default for WaitFreeQueue {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl Default for WaitFreeQueue);
 
 /// The thread that dequeues nodes. While it lives, no other thread does.
 #[derive(Debug)]

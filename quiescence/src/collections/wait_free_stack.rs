@@ -12,6 +12,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use super::patience::{Patience, WouldBlock};
+use crate::domain::impls::default_by;
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
 /// What an object embeds to be on a stack: one word, liburcu's `struct cds_wfs_node` and `struct
@@ -197,11 +198,7 @@ impl WaitFreeStack {
     }
 }
 
-impl Default for WaitFreeStack {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl Default for WaitFreeStack);
 
 /// Nodes that were popped from a [`WaitFreeStack`] together, topmost first. Each belongs to the
 /// caller as soon as the iterator has returned it, unless a thread is in

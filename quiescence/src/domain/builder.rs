@@ -6,6 +6,7 @@ use grace::Start;
 use grace::policy::Budget;
 
 use crate::domain::domain::Domain;
+use crate::domain::impls::default_by;
 use crate::domain::names::Private;
 use crate::gp::engine::{Engine, Settings};
 use crate::gp::observers::Observers;
@@ -25,11 +26,7 @@ impl Domain<Private> {
     }
 }
 
-impl Default for Domain<Private> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl Default for Domain<Private>);
 
 /// The configuration of a new domain: made by [`Domain::builder`].
 ///

@@ -1,13 +1,13 @@
 //! Read-side critical sections of threads: [`Guard`], the kinds of domains that have such sections,
 //! and the global domain, whose sections need no handle.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr;
 
 use grace::word;
 
+use crate::domain::impls::shown_in_part;
 use crate::domain::tag::{DomainTag, Section};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::gp::thread;
@@ -216,8 +216,4 @@ impl<K: DomainTag> Drop for Guard<'_, K> {
     }
 }
 
-impl<K: DomainTag> fmt::Debug for Guard<'_, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").field("began", &self.slot.began()).finish_non_exhaustive()
-    }
-}
+shown_in_part!([K: DomainTag] Guard<'_, K> { began: |guard| guard.slot.began() });

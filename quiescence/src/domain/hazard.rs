@@ -51,7 +51,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicPtr as State;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-use crate::domain::impls::shown_as_target;
+use crate::domain::impls::{shown_as_target, shown_in_part};
 use crate::event::statistics::Statistics;
 use crate::gp::grace_periods::Me;
 use crate::gp::observers::Observers;
@@ -267,12 +267,9 @@ impl Drop for HazardDomain {
     }
 }
 
-impl fmt::Debug for HazardDomain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = if self.is_global { Some("hazard") } else { self.name };
-        f.debug_struct("HazardDomain").field("name", &name).finish_non_exhaustive()
-    }
-}
+shown_in_part!(
+    [] HazardDomain { name: |domain| if domain.is_global { Some("hazard") } else { domain.name } }
+);
 
 /// A hazard pointer: protects one object at a time.
 ///
@@ -340,7 +337,7 @@ impl Drop for HazardPointer {
     fn drop(&mut self) {
         // A protection may have been leaked with `mem::forget`: no reference is left of it.
         self.slot().release();
-        hazptr::end_holder(self.block);
+        self.block.give_back(&hazptr::BLOCKS);
     }
 }
 
@@ -423,19 +420,19 @@ pub mod raw {
         // SAFETY: as above; its provenance was exposed where it was made.
         let block: &'static Block = unsafe { &*block };
         block.first().release();
-        hazptr::end_holder(block);
+        block.give_back(&hazptr::BLOCKS);
     }
 
     /// Executes a heavy fence, and calls `f` with each protected address. An object that was
     /// unlinked before and is not among them is protected by no thread, and never will be.
     pub fn scan(f: impl FnMut(*const ())) {
         fence::heavy(std::iter::empty()); // [HP-1]
-        hazptr::for_each_protected(f);
+        hazptr::BLOCKS.scan(f);
     }
 
     /// The number of slots that [`acquire`] has made, plus the number of threads that have had
     /// slots of their own: at most nine times as many objects are protected.
     pub fn count() -> usize {
-        hazptr::blocks()
+        hazptr::BLOCKS.count() as usize
     }
 }

@@ -34,11 +34,36 @@ macro_rules! made_of_value {
 }
 pub(crate) use made_of_value;
 
-impl<P: Send + 'static> fmt::Debug for AtLimit<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AtLimit").finish_non_exhaustive()
-    }
+/// `Default`, of a type that `$make` makes of nothing.
+macro_rules! default_by {
+    ($make:ident, $($header:tt)+) => {
+        $($header)+ {
+            fn default() -> Self {
+                Self::$make()
+            }
+        }
+    };
 }
+pub(crate) use default_by;
+
+/// How a type is shown of which users see a part: by its name, and these fields.
+macro_rules! shown_in_part {
+    (
+        [$($generics:tt)*] $type:ident $(<$($argument:tt),+>)?
+        $({ $($field:ident: |$this:ident| $value:expr),+ })?
+    ) => {
+        impl<$($generics)*> std::fmt::Debug for $type $(<$($argument),+>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($type))
+                    $($(.field(stringify!($field), &{ let $this = self; $value }))+)?
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+pub(crate) use shown_in_part;
+
+shown_in_part!([P: Send + 'static] AtLimit<P>);
 
 impl<P: Send + 'static> fmt::Display for AtLimit<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

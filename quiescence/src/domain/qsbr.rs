@@ -5,14 +5,15 @@
 //! section costs nothing, and the type system enforces what liburcu leaves to discipline: while a
 //! [`QsbrGuard`] lives, `quiescent_state` cannot be called.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 
 use crate::domain::domain::{self, Domain};
 use crate::domain::guard::{Global, ThreadTag};
+use crate::domain::impls::shown_in_part;
 use crate::domain::tag::Section;
 use crate::gp::slot::Slot;
+use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
@@ -166,14 +167,8 @@ impl<K: ThreadTag> Qsbr<K> {
         location: &'static Location<'static>,
         f: impl FnOnce() -> R,
     ) -> R {
-        struct Online<'q, K: ThreadTag>(&'q mut Qsbr<K>, &'static Location<'static>);
-        impl<K: ThreadTag> Drop for Online<'_, K> {
-            fn drop(&mut self) {
-                self.0.enter(self.1);
-            }
-        }
         self.leave();
-        let _online = Online(self, location);
+        let _online = OnDrop(|| self.enter(location));
         user_code::run(Site::Scope, f)
     }
 
@@ -215,11 +210,7 @@ impl<K: ThreadTag> Drop for Qsbr<K> {
     }
 }
 
-impl<K: ThreadTag> fmt::Debug for Qsbr<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Qsbr").field("online", &!self.slot().is_quiescent()).finish_non_exhaustive()
-    }
-}
+shown_in_part!([K: ThreadTag] Qsbr<K> { online: |reader| !reader.slot().is_quiescent() });
 
 impl<K: ThreadTag> QsbrOffline<K> {
     /// Comes online again. Executes a full fence.
@@ -230,8 +221,4 @@ impl<K: ThreadTag> QsbrOffline<K> {
     }
 }
 
-impl<K: ThreadTag> fmt::Debug for QsbrOffline<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QsbrOffline").finish_non_exhaustive()
-    }
-}
+shown_in_part!([K: ThreadTag] QsbrOffline<K>);

@@ -94,7 +94,9 @@ use crate::reclaim::retire::Retire;
 #[track_caller]
 pub fn read_lock<K: ThreadTag>(domain: &Domain<K>) {
     std::mem::forget(domain.read());
-    balance::locked(domain.tag().core());
+    if cfg!(debug_assertions) {
+        balance::locked(domain.tag().core());
+    }
 }
 
 /// Ends the section that the calling thread began last with [`read_lock`].
@@ -118,7 +120,9 @@ pub unsafe fn read_unlock<K: ThreadTag>(domain: &Domain<K>) {
     let core = domain.tag().core();
     match slot(core) {
         Some(slot) if !slot.is_quiescent() => {
-            balance::unlocked(core);
+            if cfg!(debug_assertions) {
+                balance::unlocked(core);
+            }
             slot.leave();
         }
         _ => unbalanced("in no read-side critical section", Location::caller()),
@@ -154,7 +158,6 @@ fn unbalanced(what: &str, location: &Location<'_>) -> ! {
 
 /// Counts the sections without guards, in debug builds: the nesting alone does not tell them from
 /// those that a guard will end.
-#[cfg(debug_assertions)]
 mod balance {
     use std::cell::RefCell;
     use std::panic::Location;
@@ -197,17 +200,6 @@ mod balance {
             super::unbalanced("only in read-side critical sections of guards", location);
         }
     }
-}
-
-#[cfg(not(debug_assertions))]
-mod balance {
-    use crate::reclaim::domain_state::DomainState;
-
-    #[inline(always)]
-    pub(super) fn locked(_core: &DomainState) {}
-
-    #[inline(always)]
-    pub(super) fn unlocked(_core: &DomainState) {}
 }
 
 /// Calls `function(head)` after a grace period, on the worker thread or on a thread in

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicPtr;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
+use crate::domain::impls::default_by;
 use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
@@ -368,11 +369,7 @@ impl<T: Weigh + Send + Sync + Default + 'static> Default for Rcu<T> {
     }
 }
 
-impl<T: Weigh + Send + Sync + 'static> Default for RcuOption<T> {
-    fn default() -> Self {
-        Self::empty()
-    }
-}
+default_by!(empty, impl<T: Weigh + Send + Sync + 'static> Default for RcuOption<T>);
 
 impl<T: Send + Sync + fmt::Debug + 'static, K: DomainTag> fmt::Debug for Rcu<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,10 +1,10 @@
 //! A reader's explicit handle: [`Reader`].
 
-use std::fmt;
 use std::panic::Location;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::{Global, Guard, ThreadTag, enter};
+use crate::domain::impls::shown_in_part;
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::local;
 
@@ -88,9 +88,4 @@ impl<K: ThreadTag> Drop for Reader<K> {
     }
 }
 
-impl<K: ThreadTag> fmt::Debug for Reader<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let in_section = !self.slot().is_quiescent();
-        f.debug_struct("Reader").field("in_section", &in_section).finish_non_exhaustive()
-    }
-}
+shown_in_part!([K: ThreadTag] Reader<K> { in_section: |reader| !reader.slot().is_quiescent() });

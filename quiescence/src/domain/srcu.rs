@@ -13,15 +13,15 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use grace::srcu::AdaptiveDelay;
 
 use crate::domain::domain::Domain;
+use crate::domain::impls::{default_by, shown_in_part};
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::sleepable::SleepableDomain;
-use crate::srcu::{self, Entry, SrcuCounts, track};
+use crate::srcu::{self, Place, SrcuCounts, track};
 
 /// A sleepable domain: its sections may block for as long as they like, begin on one thread and end
 /// on another, and be held across an `.await`.
@@ -173,8 +173,7 @@ impl Srcu {
     #[inline]
     #[track_caller]
     pub fn read_owned(self: &Arc<Self>) -> SrcuOwnedGuard {
-        let entry = self.srcu_counts().enter(Location::caller());
-        SrcuOwnedGuard { srcu: Arc::clone(self), entry }
+        SrcuOwnedGuard(srcu::Section::begin(Arc::clone(self), Location::caller()))
     }
 
     /// The domain as a [`Domain`], for [`Rcu::new_in`](crate::Rcu::new_in) and code that is generic
@@ -204,7 +203,9 @@ impl Srcu {
         self.srcu_counts().forget_sections();
         track::forget_all(self.srcu_counts().address());
     }
+}
 
+impl Place for Srcu {
     #[inline(always)]
     fn srcu_counts(&self) -> &SrcuCounts {
         self.0.srcu_counts()
@@ -223,11 +224,7 @@ impl Deref for Srcu {
     }
 }
 
-impl Default for Srcu {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl Default for Srcu);
 
 impl fmt::Debug for Srcu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -307,50 +304,40 @@ impl fmt::Debug for Sleepable {
 ///
 /// A reference from [`Rcu::load`](crate::Rcu::load) under the guard is valid while the guard lives.
 #[must_use = "the section ends when the guard is dropped"]
-pub struct SrcuGuard<'s>(srcu::Section<'s>);
+pub struct SrcuGuard<'s>(srcu::Section<&'s SrcuCounts>);
 
 // SAFETY: its lock count is not matched by an unlock count until it is dropped, so no grace period
 // that begins meanwhile ends (`grace::srcu`, [TB-2] and [TB-3]).
+unsafe impl<P: Place> Section<Sleepable> for srcu::Section<P> {
+    #[inline(always)]
+    fn core(&self) -> *const DomainState {
+        self.state().cast()
+    }
+}
+
+// SAFETY: its section's.
 unsafe impl Section<Sleepable> for SrcuGuard<'_> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.0.srcu_counts().state.load(Relaxed).cast() // compared only
+        self.0.core()
     }
 }
 
-impl fmt::Debug for SrcuGuard<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SrcuGuard").finish_non_exhaustive()
-    }
-}
+shown_in_part!([] SrcuGuard<'_>);
 
 /// Like [`SrcuGuard`], but keeps the domain alive. Returned by [`Srcu::read_owned`].
 #[must_use = "the section ends when the guard is dropped"]
-pub struct SrcuOwnedGuard {
-    srcu: Arc<Srcu>,
-    entry: Entry,
-}
+pub struct SrcuOwnedGuard(srcu::Section<Arc<Srcu>>);
 
-// SAFETY: as for `SrcuGuard`.
+// SAFETY: its section's.
 unsafe impl Section<Sleepable> for SrcuOwnedGuard {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.srcu.srcu_counts().state.load(Relaxed).cast() // compared only
+        self.0.core()
     }
 }
 
-impl Drop for SrcuOwnedGuard {
-    #[inline]
-    fn drop(&mut self) {
-        self.srcu.srcu_counts().leave(&self.entry);
-    }
-}
-
-impl fmt::Debug for SrcuOwnedGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SrcuOwnedGuard").field("srcu", &self.srcu).finish_non_exhaustive()
-    }
-}
+shown_in_part!([] SrcuOwnedGuard { srcu: |guard| &guard.0.place });
 
 #[cfg(test)]
 mod tests {

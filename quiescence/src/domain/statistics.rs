@@ -1,9 +1,9 @@
 //! The statistics of a domain, collected from the counts of its parts; and its limits.
 
-use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::domain::domain::Domain;
+use crate::domain::impls::shown_in_part;
 use crate::domain::tag::DomainTag;
 use crate::event::statistics::Statistics;
 use crate::gp::tuning::Tuning;
@@ -54,11 +54,7 @@ impl<K: DomainTag> Domain<K> {
     }
 }
 
-impl<K: DomainTag> fmt::Debug for Domain<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Domain")
-            .field("sequence", &self.core().grace_periods.sequence())
-            .field("readers", &self.core().grace_periods.readers())
-            .finish_non_exhaustive()
-    }
-}
+shown_in_part!([K: DomainTag] Domain<K> {
+    sequence: |domain| domain.core().grace_periods.sequence(),
+    readers: |domain| domain.core().grace_periods.readers()
+});

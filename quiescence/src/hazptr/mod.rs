@@ -44,6 +44,5 @@ pub(crate) mod slots;
 mod thread;
 
 pub(crate) use thread::{
-    Protected, blocks, end_holder, for_each_protected, holder, holder_if_any, is_protected,
-    protect, reader_fence, scan, with_slot,
+    BLOCKS, Protected, holder, holder_if_any, is_protected, protect, reader_fence, scan, with_slot,
 };

@@ -23,7 +23,8 @@ const NOT_READY: *const Pair =
 
 const_unless_loom! {
     static NEVER_FREE: Pair = Pair(array_of![Slot::new(ptr::without_provenance_mut(1)); 2]);
-    static BLOCKS: Blocks = Blocks::new();
+    /// Of threads and holders.
+    pub(crate) static BLOCKS: Blocks = Blocks::new();
     /// No model uses it: nothing is counted.
     static FENCE: fence::Cell = fence::Cell::new();
 }
@@ -172,33 +173,18 @@ pub(crate) fn holder_if_any() -> Option<&'static Block> {
     BLOCKS.adopt(Wants::All)
 }
 
-/// A holder ends: its block is the next one's. It protects nothing.
-pub(crate) fn end_holder(block: &'static Block) {
-    block.give_back(&BLOCKS);
-}
-
 /// Whether this address is protected now. As [`scan`].
 pub(crate) fn is_protected(address: usize) -> bool {
     let mut is_protected = false;
-    for_each_protected(|protected| is_protected |= protected.addr() == address);
+    BLOCKS.scan(|protected| is_protected |= protected.addr() == address);
     is_protected
-}
-
-/// Calls `f` with each address that is protected now. As [`scan`].
-pub(crate) fn for_each_protected(f: impl FnMut(*const ())) {
-    BLOCKS.scan(f);
-}
-
-/// How many blocks there are.
-pub(crate) fn blocks() -> usize {
-    BLOCKS.count() as usize
 }
 
 /// The addresses that are protected now, in ascending order. What a thread protects from now on is
 /// not what was unlinked before the last heavy fence [HZ-A].
 pub(crate) fn scan() -> Vec<usize> {
     let mut addresses = Vec::new();
-    for_each_protected(|address| addresses.push(address.addr()));
+    BLOCKS.scan(|address| addresses.push(address.addr()));
     addresses.sort_unstable();
     addresses.dedup();
     addresses

@@ -1,7 +1,6 @@
 //! Linux system calls that a signal handler may make, through the C library. They preserve `errno`,
 //! and neither allocate nor lock.
 
-use std::ffi::CStr;
 use std::time::Duration;
 
 use libc::{c_int, c_long};
@@ -105,16 +104,25 @@ pub(crate) fn write(file: c_int, mut rest: &[u8]) {
     }
 }
 
-#[cfg(not(miri))]
 pub(crate) use of_linux_alone::*;
 
-/// Miri has none of these.
+#[cfg(miri)]
+#[path = "calls/elsewhere.rs"]
+mod of_linux_alone;
 #[cfg(not(miri))]
 mod of_linux_alone {
+    use std::ffi::CStr;
     use std::mem::MaybeUninit;
     use std::ptr;
 
-    use super::{CStr, Result, c_int, c_long, call, keeping_errno};
+    pub(crate) use libc::{
+        MADV_DONTNEED, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MAP_NORESERVE, PROT_NONE,
+    };
+
+    use super::{Result, c_int, c_long, call, keeping_errno};
+
+    /// What may be done with pages.
+    pub(crate) const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
     /// A command of membarrier(2), or several that the kernel says it has.
     pub(crate) fn membarrier(command: c_int) -> Result<c_int> {
@@ -170,6 +178,40 @@ mod of_linux_alone {
     pub(crate) unsafe fn advise(memory: *mut u8, bytes: usize, advice: c_int) -> bool {
         // SAFETY: by the contract.
         keeping_errno(|| unsafe { libc::madvise(memory.cast(), bytes, advice) }) == 0
+    }
+
+    pub(crate) fn page_size() -> usize {
+        // SAFETY: asks for a number.
+        usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4_096)
+    }
+
+    /// Bytes of memory of the machine, if the system says so.
+    pub(crate) fn machine_bytes() -> Option<u64> {
+        // SAFETY: plain data, for which zero is a value.
+        let mut info: libc::sysinfo = unsafe { std::mem::zeroed() };
+        // SAFETY: writes to `info`.
+        let told = unsafe { libc::sysinfo(&raw mut info) } == 0;
+        #[allow(clippy::useless_conversion)] // not on every system
+        let units = u64::from(info.totalram);
+        units.checked_mul(u64::from(info.mem_unit)).filter(|bytes| told && *bytes != 0)
+    }
+
+    /// As many CPUs as the kernel's masks have bits, which are as long as they have to be, in
+    /// words: of these so many at the most.
+    pub(crate) fn cpus_of_masks<const WORDS: usize>() -> u32 {
+        let mut mask = [0_u64; WORDS];
+        // SAFETY: the kernel writes so many bytes at most.
+        let bytes = call(|| unsafe {
+            libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr())
+        });
+        bytes.ok().and_then(|bytes| u32::try_from(bytes).ok()).map_or(1, |bytes| bytes * 8)
+    }
+
+    /// The CPU that the thread is on.
+    pub(crate) fn cpu() -> u32 {
+        // SAFETY: asks for a number.
+        let cpu = keeping_errno(|| unsafe { libc::sched_getcpu() });
+        u32::try_from(cpu).unwrap_or(0)
     }
 
     /// Reads the beginning of a file, as much as there is room for.

@@ -16,7 +16,6 @@ use std::io;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 
-#[cfg(all(target_os = "linux", not(miri)))]
 use super::calls::{has_one_thread, membarrier as call};
 use super::environment;
 pub(crate) use super::for_loom::FenceCell as Cell;
@@ -180,16 +179,6 @@ fn membarrier([fence, _]: Command) {
     if let Err(errno) = call(fence) {
         lost(errno);
     }
-}
-
-#[cfg(any(not(target_os = "linux"), miri))]
-fn call(_command: i32) -> Result<i32, i32> {
-    Err(0) // there is none
-}
-
-#[cfg(any(not(target_os = "linux"), miri))]
-fn has_one_thread() -> bool {
-    false // nobody asks
 }
 
 /// Readers rely on this fence, and nothing else in user space can replace it.

@@ -8,13 +8,7 @@ use std::fmt;
 pub(crate) fn read<'a>(path: fmt::Arguments<'_>, text: &'a mut [u8]) -> Result<&'a [u8], c_int> {
     let path = format!("{path}\0");
     let path = CStr::from_bytes_until_nul(path.as_bytes()).map_err(|_| libc::EINVAL)?;
-    #[cfg(not(miri))]
-    return super::calls::read_file(path, text);
-    #[cfg(miri)]
-    {
-        let _ = (path, text);
-        Err(libc::ENOSYS)
-    }
+    super::calls::read_file(path, text)
 }
 
 /// The same, all of the file. (If it does not fit, it is read anew: the system makes the text.)
@@ -39,6 +33,7 @@ pub(crate) fn field<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// Calls `f` with the name of each file in a directory, of at most so many.
+#[cfg(target_os = "linux")]
 pub(crate) fn each_in(directory: &CStr, most: usize, f: &mut dyn FnMut(&CStr)) {
     // SAFETY: a path that ends with a zero.
     let open = unsafe { libc::opendir(directory.as_ptr()) };

@@ -22,6 +22,8 @@
 //! one that is too high. Loom runs all its threads on one thread of the system, so there is no
 //! check under loom.
 
+use std::cell::Cell;
+
 /// The rank of a lock. A lock is taken after those of the ranks above it in this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -99,138 +101,102 @@ impl Rank {
     pub(super) const COUNT: usize = Self::ForkMutexes as usize + 1;
 }
 
-#[cfg(all(debug_assertions, not(loom)))]
-mod imp {
-    use std::cell::Cell;
+/// How many ranks a lock has: one where they are checked, none in other builds.
+const RANKS: usize = cfg!(all(debug_assertions, not(loom))) as usize;
 
-    use super::Rank;
+thread_local! {
+    /// How many locks of each rank the thread holds.
+    static HELD: [Cell<u32>; Rank::COUNT] = const { [const { Cell::new(0) }; Rank::COUNT] };
+    /// How many locks the thread holds: most often none, and a search of the counts is dear in a
+    /// build without optimisation.
+    static ALL: Cell<u32> = const { Cell::new(0) };
+}
 
-    thread_local! {
-        /// How many locks of each rank the thread holds.
-        static HELD: [Cell<u32>; Rank::COUNT] = const { [const { Cell::new(0) }; Rank::COUNT] };
-        /// How many locks the thread holds: most often none, and a search of the counts is dear in
-        /// a build without optimisation.
-        static ALL: Cell<u32> = const { Cell::new(0) };
+/// The rank of one lock.
+#[derive(Debug)]
+pub(super) struct OfLock([Rank; RANKS]);
+
+impl OfLock {
+    pub(super) const fn new(rank: Rank) -> Self {
+        Self([rank; RANKS])
     }
 
-    /// The rank of one lock.
-    #[derive(Debug)]
-    pub(crate) struct OfLock(Rank);
-
-    impl OfLock {
-        pub(crate) const fn new(rank: Rank) -> Self {
-            Self(rank)
-        }
-
-        /// The thread is about to wait for the lock; `another` says whether it may hold some of
-        /// this rank.
-        #[track_caller]
-        pub(crate) fn check(&self, another: bool) {
-            let first = self.0 as usize + usize::from(another);
-            if let Some(held) = held(first) {
+    /// The thread is about to wait for the lock; `another` says whether it may hold some of this
+    /// rank.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) fn check(&self, another: bool) {
+        for rank in self.0 {
+            if let Some(held) = held(rank as usize + usize::from(another)) {
                 panic!(
-                    "quiescence: a lock of rank {:?} is waited for under one of rank {held}, \
-                     against the order in os/lock_rank.rs",
-                    self.0
+                    "quiescence: a lock of rank {rank:?} is waited for under one of rank {held}, \
+                     against the order in os/lock_rank.rs"
                 );
             }
         }
-
-        /// The lock has been taken.
-        pub(crate) fn taken(&self) -> Held {
-            count(self.0, 1);
-            Held(self.0)
-        }
     }
 
-    /// A lock that the thread holds; dropped before the lock is released.
-    #[derive(Debug)]
-    pub(crate) struct Held(Rank);
-
-    impl Held {
-        /// Calls `wait`, which releases the lock and takes it again.
-        #[track_caller]
-        pub(crate) fn without<R>(self, wait: impl FnOnce() -> R) -> (Self, R) {
-            let rank = self.0;
-            drop(self);
-            assert_none_held("a condition variable is waited on");
-            let result = wait();
-            (OfLock(rank).taken(), result)
-        }
-    }
-
-    impl Drop for Held {
-        fn drop(&mut self) {
-            count(self.0, -1);
-        }
-    }
-
-    fn count(rank: Rank, change: i32) {
-        HELD.with(|held| {
-            let count = &held[rank as usize];
-            let new = count.get().checked_add_signed(change);
-            count.set(new.expect("quiescence: a lock is let go by a thread that does not hold it"));
-            // After the count, which decides: a handler in between may find one lock too many here.
-            ALL.set(ALL.get().wrapping_add_signed(change));
-        });
-    }
-
-    /// The highest rank of a lock that is held, if it is `first` or higher.
-    fn held(first: usize) -> Option<usize> {
-        if ALL.get() == 0 {
-            return None;
-        }
-        HELD.with(|held| (first..Rank::COUNT).rev().find(|rank| held[*rank].get() != 0))
-    }
-
-    #[track_caller]
-    pub(crate) fn assert_none_held(what: &str) {
-        if let Some(held) = held(Rank::Consumers as usize + 1) {
-            panic!("quiescence: {what} under a lock of rank {held} of os/lock_rank.rs");
-        }
+    /// The lock has been taken.
+    #[inline]
+    pub(super) fn taken(&self) -> Held {
+        self.0.iter().for_each(|rank| count(*rank, 1));
+        Held(self.0)
     }
 }
 
-#[cfg(not(all(debug_assertions, not(loom))))]
-mod imp {
-    use super::Rank;
+/// A lock that the thread holds; dropped before the lock is released.
+#[derive(Debug)]
+pub(super) struct Held([Rank; RANKS]);
 
-    #[derive(Debug)]
-    pub(crate) struct OfLock;
-
-    impl OfLock {
-        #[inline(always)]
-        pub(crate) const fn new(_rank: Rank) -> Self {
-            Self
-        }
-
-        #[inline(always)]
-        pub(crate) const fn check(&self, _another: bool) {}
-
-        #[inline(always)]
-        pub(crate) const fn taken(&self) -> Held {
-            Held
-        }
+impl Held {
+    /// Calls `wait`, which releases the lock and takes it again.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(super) fn without<R>(self, wait: impl FnOnce() -> R) -> (Self, R) {
+        let lock = OfLock(self.0);
+        drop(self);
+        assert_none_held("a condition variable is waited on");
+        let result = wait();
+        (lock.taken(), result)
     }
+}
 
-    #[derive(Debug)]
-    pub(crate) struct Held;
-
-    impl Held {
-        #[inline(always)]
-        pub(crate) fn without<R>(self, wait: impl FnOnce() -> R) -> (Self, R) {
-            (self, wait())
-        }
+impl Drop for Held {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.iter().for_each(|rank| count(*rank, -1));
     }
+}
 
-    #[inline(always)]
-    pub(crate) const fn assert_none_held(_what: &str) {}
+fn count(rank: Rank, change: i32) {
+    HELD.with(|held| {
+        let count = &held[rank as usize];
+        let new = count.get().checked_add_signed(change);
+        count.set(new.expect("quiescence: a lock is let go by a thread that does not hold it"));
+        // After the count, which decides: a handler in between may find one lock too many here.
+        ALL.set(ALL.get().wrapping_add_signed(change));
+    });
+}
+
+/// The highest rank of a lock that is held, if it is `first` or higher.
+fn held(first: usize) -> Option<usize> {
+    if ALL.get() == 0 {
+        return None;
+    }
+    HELD.with(|held| (first..Rank::COUNT).rev().find(|rank| held[*rank].get() != 0))
 }
 
 /// Panics, in a build with debug assertions, if the thread holds one of the library's locks: `what`
 /// is done under none. [`Rank::Consumers`] is exempt.
-pub(crate) use imp::assert_none_held;
-pub(super) use imp::{Held, OfLock};
+#[inline]
+#[cfg_attr(debug_assertions, track_caller)]
+pub(crate) fn assert_none_held(what: &str) {
+    if RANKS != 0
+        && let Some(held) = held(Rank::Consumers as usize + 1)
+    {
+        panic!("quiescence: {what} under a lock of rank {held} of os/lock_rank.rs");
+    }
+}
 
 #[cfg(all(test, debug_assertions, not(loom)))]
 mod tests {

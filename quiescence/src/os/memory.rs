@@ -1,21 +1,18 @@
-//! How much memory this process may have.
+//! Memory from the system, and how much of it this process may have.
 
-#[cfg(all(target_os = "linux", not(miri)))]
-use super::calls;
+use std::iter::successors;
 
-#[cfg(all(target_os = "linux", not(miri)))]
-const READ_WRITE: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
+use super::{calls, environment, files};
 
 /// Memory of the process's own, all zero, that begins a page; `None` if the system has none. Asks
 /// the system itself, and leaves `errno` as it is, so that a signal handler may call it.
 ///
 /// It is given page by page, as it is written to: no huge pages, which would take all of it at
 /// once.
-#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
-    let memory = calls::map(bytes, READ_WRITE, libc::MAP_NORESERVE)?;
+    let memory = calls::map(bytes, calls::READ_WRITE, calls::MAP_NORESERVE)?;
     // SAFETY: the mapping made above. A kernel without huge pages says no, to no harm.
-    let _ = unsafe { calls::advise(memory, bytes, libc::MADV_NOHUGEPAGE) };
+    let _ = unsafe { calls::advise(memory, bytes, calls::MADV_NOHUGEPAGE) };
     Some(memory)
 }
 
@@ -23,21 +20,22 @@ pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
 ///
 /// # Safety
 /// It came from [`map_zeroed`], is of this length, and no thread uses it.
-#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) use calls::unmap;
 
-/// Bytes of a huge page, which the system may give instead of small ones.
-#[cfg(all(target_os = "linux", not(miri)))]
-const HUGE_PAGE: usize = 2 << 20;
+/// Bytes of a huge page, which Linux may give instead of small ones; elsewhere more than there are.
+const HUGE_PAGE: usize =
+    if cfg!(all(target_os = "linux", not(miri))) { 2 << 20 } else { usize::MAX };
+
+/// A multiple of the pages of all systems.
+const PAGE: usize = 65_536;
 
 /// As [`map_zeroed`], for memory that will all be used: in huge pages, where the system has them.
 /// Then it begins with one.
-#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn map_zeroed_huge(bytes: usize) -> Option<*mut u8> {
     let before = if bytes < HUGE_PAGE { 0 } else { HUGE_PAGE };
     let bytes = bytes.checked_next_multiple_of(PAGE)?;
     let all = bytes.checked_add(before)?;
-    let mapped = calls::map(all, READ_WRITE, 0)?;
+    let mapped = calls::map(all, calls::READ_WRITE, 0)?;
     if before == 0 {
         return Some(mapped);
     }
@@ -53,7 +51,7 @@ pub(crate) fn map_zeroed_huge(bytes: usize) -> Option<*mut u8> {
         unsafe { calls::unmap(after, before - skipped) };
     }
     // SAFETY: the rest of the mapping. A kernel without huge pages says no, to no harm.
-    let _ = unsafe { calls::advise(memory, bytes, libc::MADV_HUGEPAGE) };
+    let _ = unsafe { calls::advise(memory, bytes, calls::MADV_HUGEPAGE) };
     Some(memory)
 }
 
@@ -61,7 +59,6 @@ pub(crate) fn map_zeroed_huge(bytes: usize) -> Option<*mut u8> {
 ///
 /// # Safety
 /// It came from [`map_zeroed_huge`], is of this length, and no thread uses it.
-#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) unsafe fn unmap_huge(memory: *mut u8, bytes: usize) {
     // SAFETY: by the contract.
     unsafe { unmap(memory, bytes.next_multiple_of(PAGE)) };
@@ -73,18 +70,10 @@ pub(crate) unsafe fn unmap_huge(memory: *mut u8, bytes: usize) {
 /// # Safety
 /// It came from [`map_zeroed_huge`], is of this length, and what threads write to it meanwhile does
 /// not matter.
-#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) unsafe fn forget_huge(memory: *mut u8, bytes: usize) {
     // SAFETY: whole pages of the mapping; by the contract.
-    let _ = unsafe { calls::advise(memory, bytes.next_multiple_of(PAGE), libc::MADV_DONTNEED) };
+    let _ = unsafe { calls::advise(memory, bytes.next_multiple_of(PAGE), calls::MADV_DONTNEED) };
 }
-
-/// As above: what is there stays.
-///
-/// # Safety
-/// As above.
-#[cfg(any(not(target_os = "linux"), miri))]
-pub(crate) unsafe fn forget_huge(_memory: *mut u8, _bytes: usize) {}
 
 /// Has the cache line of an address loaded, whatever that is.
 #[inline(always)]
@@ -98,94 +87,39 @@ pub(crate) fn prefetch(at: *const u8) {
     let _ = at;
 }
 
-/// A multiple of the pages of all systems.
-#[cfg(all(target_os = "linux", not(miri)))]
-const PAGE: usize = 65_536;
-
-#[cfg(any(not(target_os = "linux"), miri))]
-pub(crate) use {map_zeroed as map_zeroed_huge, unmap as unmap_huge};
-
-/// The same, from the allocator.
-#[cfg(any(not(target_os = "linux"), miri))]
-pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
-    let layout = std::alloc::Layout::from_size_align(bytes, 4_096).ok()?;
-    // SAFETY: not of no bytes.
-    let memory = unsafe { std::alloc::alloc_zeroed(layout) };
-    (!memory.is_null()).then_some(memory)
-}
-
-/// As above.
-///
-/// # Safety
-/// As above.
-#[cfg(any(not(target_os = "linux"), miri))]
-pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
-    let layout = std::alloc::Layout::from_size_align(bytes, 4_096).expect("as it was allocated");
-    // SAFETY: by the contract.
-    unsafe { std::alloc::dealloc(memory, layout) };
-}
-
 /// Bytes of memory of the machine, or of the process's control group if that is less; a guess of 1
 /// GiB where the system does not say.
 pub(crate) fn available_bytes() -> u64 {
-    let machine = imp::machine_bytes().unwrap_or(1 << 30);
-    imp::group_bytes().map_or(machine, |group| group.min(machine))
+    let machine = calls::machine_bytes().unwrap_or(1 << 30);
+    group_bytes().map_or(machine, |group| group.min(machine))
 }
 
-#[cfg(all(target_os = "linux", not(miri)))]
-mod imp {
-    use std::iter::successors;
-
-    use crate::os::{environment, files};
-
-    pub(super) fn machine_bytes() -> Option<u64> {
-        // SAFETY: plain data, for which zero is a value.
-        let mut info: libc::sysinfo = unsafe { std::mem::zeroed() };
-        // SAFETY: writes to `info`.
-        let told = unsafe { libc::sysinfo(&raw mut info) } == 0;
-        #[allow(clippy::useless_conversion)] // not on every system
-        let units = u64::from(info.totalram);
-        units.checked_mul(u64::from(info.mem_unit)).filter(|bytes| told && *bytes != 0)
-    }
-
-    /// The limit of the control group that this process is in, or of a group around it: version 2,
-    /// or the memory controller of version 1, where they are usually mounted.
-    pub(super) fn group_bytes() -> Option<u64> {
-        let groups = files::read_all(format_args!("/proc/self/cgroup")).ok()?;
-        std::str::from_utf8(&groups).ok()?.lines().filter_map(limit_of).min()
-    }
-
-    /// The least limit on the way from a group, as a line of /proc/self/cgroup names it, to the
-    /// root.
-    fn limit_of(line: &str) -> Option<u64> {
-        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        let (root, file) = match controllers {
-            "" => ("/sys/fs/cgroup", "memory.max"),
-            _ if controllers.split(',').any(|name| name == "memory") => {
-                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
-            }
-            _ => return None,
-        };
-        // Of "/a/b": itself, "/a" and "".
-        let groups = successors(Some(path), |group| Some(group.rsplit_once('/')?.0));
-        let limits = groups.filter_map(|group| {
-            let mut text = [0; 64];
-            let limit = files::read(format_args!("{root}{group}/{file}"), &mut text).ok()?;
-            environment::parse(limit.trim_ascii()) // "max" is no limit
-        });
-        limits.min()
-    }
+/// The limit of the control group that this process is in, or of a group around it: version 2,
+/// or the memory controller of version 1, where they are usually mounted.
+fn group_bytes() -> Option<u64> {
+    let groups = files::read_all(format_args!("/proc/self/cgroup")).ok()?;
+    std::str::from_utf8(&groups).ok()?.lines().filter_map(limit_of).min()
 }
 
-#[cfg(any(not(target_os = "linux"), miri))]
-mod imp {
-    pub(super) fn machine_bytes() -> Option<u64> {
-        None
-    }
-
-    pub(super) fn group_bytes() -> Option<u64> {
-        None
-    }
+/// The least limit on the way from a group, as a line of /proc/self/cgroup names it, to the
+/// root.
+fn limit_of(line: &str) -> Option<u64> {
+    let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+    let (root, file) = match controllers {
+        "" => ("/sys/fs/cgroup", "memory.max"),
+        _ if controllers.split(',').any(|name| name == "memory") => {
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+        }
+        _ => return None,
+    };
+    // Of "/a/b": itself, "/a" and "".
+    let groups = successors(Some(path), |group| Some(group.rsplit_once('/')?.0));
+    let limits = groups.filter_map(|group| {
+        let mut text = [0; 64];
+        let limit = files::read(format_args!("{root}{group}/{file}"), &mut text).ok()?;
+        environment::parse(limit.trim_ascii()) // "max" is no limit
+    });
+    limits.min()
 }
 
 #[cfg(test)]

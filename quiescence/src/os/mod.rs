@@ -5,14 +5,13 @@
 //!
 //! All atomics and locks come from [`sync`], so that loom can substitute its own.
 
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), path = "calls/elsewhere.rs")]
 #[cfg_attr(miri, allow(dead_code, unused_imports))]
 pub(crate) mod calls;
 pub(crate) mod clock;
 pub(crate) mod environment;
 pub(crate) mod exit;
 pub(crate) mod fence;
-#[cfg(target_os = "linux")]
 pub(crate) mod files;
 mod for_loom;
 pub(crate) mod forking;

@@ -36,7 +36,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::fence::{self, Fences};
-use super::{environment, tracer};
+use super::{calls, environment, tracer};
 
 #[cfg(all(quiescence_mutants, target_os = "linux", target_env = "gnu", not(miri)))]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
@@ -182,7 +182,7 @@ pub(crate) fn slots() -> usize {
     match CHOSEN.slots.load(Relaxed) {
         0 => {
             let wanted = environment::number(c"QUIESCENCE_PERCPU_SLOTS");
-            let slots = wanted.unwrap_or_else(system::cpus).clamp(1, SLOTS_MAX);
+            let slots = wanted.unwrap_or_else(cpus).clamp(1, SLOTS_MAX);
             // The first answer stands: the system might give two.
             match CHOSEN.slots.compare_exchange(0, slots, Relaxed, Relaxed) {
                 Ok(_) => slots as usize,
@@ -195,7 +195,7 @@ pub(crate) fn slots() -> usize {
 
 /// The slot of the CPU that the caller was on a moment ago: for atomic instructions.
 pub(crate) fn slot() -> usize {
-    system::cpu() as usize % slots()
+    calls::cpu() as usize % slots()
 }
 
 /// Has every sequence of this process that is going on begin anew, and is a heavy fence as well.
@@ -221,74 +221,29 @@ pub(crate) fn register_after_fork() {
     }
 }
 
-#[cfg(target_os = "linux")]
-mod system {
-    #[cfg(not(miri))]
-    use crate::os::environment;
-
-    /// One more than the greatest number that a CPU may have.
-    pub(super) fn cpus() -> u32 {
-        // Neither of the two is there under Miri, which has as many as it is given.
-        #[cfg(miri)]
-        return std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
-        #[cfg(not(miri))]
-        possible().unwrap_or_else(as_many_as_masks_have)
-    }
-
-    /// As the system says: `0-1`, or `0-3,8-11`.
-    #[cfg(not(miri))]
-    fn possible() -> Option<u32> {
-        let mut text = [0; 1 << 10];
-        let text =
-            crate::os::calls::read_file(c"/sys/devices/system/cpu/possible", &mut text).ok()?;
-        let last = text.trim_ascii_end().rsplit(|byte| !byte.is_ascii_digit());
-        environment::parse::<u32>(last.into_iter().next()?)?.checked_add(1)
-    }
-
-    /// Where there is no `/sys`: the kernel's masks of CPUs are as long as they have to be, in
-    /// words.
-    #[cfg_attr(miri, allow(dead_code))]
-    fn as_many_as_masks_have() -> u32 {
-        let mut mask = [0_u64; (super::SLOTS_MAX / 64) as usize];
-        // SAFETY: the kernel writes so many bytes at most.
-        let bytes = crate::os::calls::call(|| unsafe {
-            libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr())
-        });
-        bytes.ok().and_then(|bytes| u32::try_from(bytes).ok()).map_or(1, |bytes| bytes * 8)
-    }
-
-    pub(super) fn cpu() -> u32 {
-        // Miri has no CPUs: as if each thread were on one of its own.
-        #[cfg(miri)]
-        return crate::os::thread::id();
-        // SAFETY: asks for a number.
-        #[cfg(not(miri))]
-        let cpu = crate::os::calls::keeping_errno(|| unsafe { libc::sched_getcpu() });
-        #[cfg(not(miri))]
-        u32::try_from(cpu).unwrap_or(0)
-    }
-
-    #[cfg(all(test, not(miri)))]
-    mod tests {
-        #[test]
-        fn the_system_says_how_many_cpus_there_may_be() {
-            let online = std::thread::available_parallelism().unwrap().get() as u32;
-            let possible = super::possible().expect("Linux has /sys here");
-            assert!((online..=super::super::SLOTS_MAX).contains(&possible));
-            assert!(super::as_many_as_masks_have() >= possible);
-        }
-    }
+/// One more than the greatest number that a CPU may have: as the system says, or, where there is no
+/// `/sys`, as many as its masks have. Out of the way of [`slot`], which asks at first alone.
+#[cold]
+#[inline(never)]
+fn cpus() -> u32 {
+    possible().unwrap_or_else(calls::cpus_of_masks::<{ SLOTS_MAX as usize / 64 }>)
 }
 
-#[cfg(not(target_os = "linux"))]
-mod system {
-    pub(super) fn cpus() -> u32 {
-        std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
-    }
+/// As the system says: `0-1`, or `0-3,8-11`.
+fn possible() -> Option<u32> {
+    let mut text = [0; 1 << 10];
+    let text = calls::read_file(c"/sys/devices/system/cpu/possible", &mut text).ok()?;
+    let last = text.trim_ascii_end().rsplit(|byte| !byte.is_ascii_digit());
+    environment::parse::<u32>(last.into_iter().next()?)?.checked_add(1)
+}
 
-    pub(super) fn cpu() -> u32 {
-        0
-    }
+#[cfg(all(test, target_os = "linux", not(miri)))]
+#[test]
+fn the_system_says_how_many_cpus_there_may_be() {
+    let online = std::thread::available_parallelism().unwrap().get() as u32;
+    let possible = possible().expect("Linux has /sys here");
+    assert!((online..=SLOTS_MAX).contains(&possible));
+    assert!(calls::cpus_of_masks::<{ SLOTS_MAX as usize / 64 }>() >= possible);
 }
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]

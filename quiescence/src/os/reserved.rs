@@ -2,8 +2,7 @@
 
 use std::ptr;
 
-#[cfg(all(target_os = "linux", not(miri)))]
-use super::calls;
+use super::calls::{self, page_size};
 
 /// A range of addresses.
 #[derive(Debug)]
@@ -19,18 +18,9 @@ unsafe impl Sync for Reserved {}
 
 impl Reserved {
     /// So many bytes of addresses, without memory. `None` if the system does not give them.
-    #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn new(bytes: usize) -> Option<Self> {
         let bytes = bytes.checked_next_multiple_of(page_size())?;
-        Some(Self { start: calls::map(bytes, libc::PROT_NONE, libc::MAP_NORESERVE)?, bytes })
-    }
-
-    /// Elsewhere: memory from the allocator, all of it.
-    #[cfg(any(not(target_os = "linux"), miri))]
-    pub(crate) fn new(bytes: usize) -> Option<Self> {
-        // SAFETY: of more than no bytes.
-        let start = unsafe { std::alloc::alloc_zeroed(layout(bytes)?) };
-        (!start.is_null()).then_some(Self { start, bytes })
+        Some(Self { start: calls::map(bytes, calls::PROT_NONE, calls::MAP_NORESERVE)?, bytes })
     }
 
     /// Where the range begins; that is where a page begins.
@@ -40,19 +30,17 @@ impl Reserved {
 
     /// Gives memory, all zero, to a part; some of its first page may have it already. `false` if
     /// there is none.
-    #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn commit(&self, from: usize, to: usize) -> bool {
         let Some((start, bytes)) = self.pages(from, to) else {
             return true;
         };
         // SAFETY: pages of this range, to which no thread has a pointer yet, but for those that
         // have memory already and stay as they are.
-        unsafe { calls::protect(start, bytes, libc::PROT_READ | libc::PROT_WRITE) }
+        unsafe { calls::protect(start, bytes, calls::READ_WRITE) }
     }
 
     /// Takes the memory of a part away again, but for the part of its first page that precedes it.
     /// What is not taken away is zeroed: that, and pages that are locked.
-    #[cfg(all(target_os = "linux", not(miri)))]
     pub(crate) fn forget(&self, from: usize, to: usize) {
         let whole = from.next_multiple_of(page_size()).min(to);
         // SAFETY: within the range, committed, and unused.
@@ -61,7 +49,7 @@ impl Reserved {
             let start = self.start.wrapping_add(whole);
             // SAFETY: whole pages of the range; what is in them no thread uses. (The last one may
             // be shared with nothing: what follows is not committed.)
-            let taken = unsafe { calls::advise(start, to - whole, libc::MADV_DONTNEED) };
+            let taken = unsafe { calls::advise(start, to - whole, calls::MADV_DONTNEED) };
             if !taken {
                 // Memory that is locked (`mlockall`) stays; the thread that commits it again counts
                 // on zeros. SAFETY: within the range, committed, and unused.
@@ -71,52 +59,18 @@ impl Reserved {
     }
 
     /// The pages in which a part lies, but for a first one in which something lies before it.
-    #[cfg(all(target_os = "linux", not(miri)))]
     fn pages(&self, from: usize, to: usize) -> Option<(*mut u8, usize)> {
         let page = page_size();
         let first = from.next_multiple_of(page);
         let end = to.next_multiple_of(page).min(self.bytes);
         (first < end).then(|| (self.start.wrapping_add(first), end - first))
     }
-
-    /// It has memory.
-    #[cfg(any(not(target_os = "linux"), miri))]
-    pub(crate) fn commit(&self, _from: usize, _to: usize) -> bool {
-        true
-    }
-
-    /// Zeroes it.
-    #[cfg(any(not(target_os = "linux"), miri))]
-    pub(crate) fn forget(&self, from: usize, to: usize) {
-        // SAFETY: within the range, and unused.
-        unsafe { ptr::write_bytes(self.start.wrapping_add(from), 0, to - from) };
-    }
-}
-
-#[cfg(all(target_os = "linux", not(miri)))]
-fn page_size() -> usize {
-    // SAFETY: asks for a number.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4_096)
-}
-
-/// Elsewhere: of the memory of a range.
-#[cfg(any(not(target_os = "linux"), miri))]
-fn layout(bytes: usize) -> Option<std::alloc::Layout> {
-    std::alloc::Layout::from_size_align(bytes.max(1), 4_096).ok()
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        #[cfg(all(target_os = "linux", not(miri)))]
         // SAFETY: the mapping that `new` made; the thread that drops this uses it no more.
-        unsafe {
-            calls::unmap(self.start, self.bytes)
-        };
-        #[cfg(any(not(target_os = "linux"), miri))]
-        if let Some(layout) = layout(self.bytes) {
-            // SAFETY: the memory that `new` got by the same layout; as above.
-            unsafe { std::alloc::dealloc(self.start, layout) };
-        }
+        unsafe { calls::unmap(self.start, self.bytes) };
     }
 }
 

@@ -3,9 +3,15 @@
 //! It is read from `/proc/self/task`, without disturbing the thread, and may have changed by the
 //! time it is reported.
 
-#![cfg_attr(not(target_os = "linux"), allow(dead_code))]
+#![cfg_attr(
+    not(all(feature = "stacks", target_os = "linux", target_env = "gnu")),
+    allow(dead_code)
+)]
 
+use std::ffi::c_int;
 use std::fmt;
+
+use super::files;
 
 /// What a thread is doing, as the system tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,105 +56,70 @@ pub(crate) struct Seen {
     pub(crate) sleeps_in: Option<String>,
 }
 
-#[cfg_attr(
-    not(all(feature = "stacks", target_os = "linux", target_env = "gnu")),
-    allow(unused)
-)]
-pub(crate) use imp::{blocked_apart, blocks, look_at, sleeps_at};
+/// Bytes of what the system says of a thread in one file, as far as it is looked at.
+const TEXT: usize = 4_096;
 
-#[cfg(target_os = "linux")]
-mod imp {
-    use std::ffi::c_int;
-    use std::fmt;
+/// Looks at a thread of this process.
+pub(crate) fn look_at(thread: u32) -> Seen {
+    let mut text = [0; TEXT];
+    let (name, state) = match read(thread, "stat", &mut text) {
+        Ok(line) => parse_stat(line).unwrap_or((None, ThreadState::Unknown)),
+        // Any other error: there is no /proc here.
+        Err(libc::ENOENT | libc::ESRCH) if has_proc() => (None, ThreadState::Ended),
+        Err(_) => (None, ThreadState::Unknown),
+    };
+    let sleeps_in = match read(thread, "wchan", &mut text) {
+        // For a thread that runs, and for those who may not know.
+        Ok(b"" | b"0") | Err(_) => None,
+        Ok(function) => Some(String::from_utf8_lossy(function).into_owned()),
+    };
+    Seen { name, state, sleeps_in }
+}
 
-    use super::{Seen, ThreadState, blocks_everything, parse_blocked, parse_call, parse_stat};
-    use crate::os::{environment, files};
+/// What the system says of a thread in this file.
+fn read<'a>(thread: u32, file: &str, text: &'a mut [u8]) -> Result<&'a [u8], c_int> {
+    files::read(format_args!("/proc/self/task/{thread}/{file}"), text)
+}
 
-    /// Bytes of what the system says of a thread in one file, as far as it is looked at.
-    const TEXT: usize = 4_096;
+fn has_proc() -> bool {
+    files::read(format_args!("/proc/self/stat"), &mut [0; 1]).is_ok()
+}
 
-    /// Looks at a thread of this process.
-    pub(crate) fn look_at(thread: u32) -> Seen {
-        let mut text = [0; TEXT];
-        let (name, state) = match read(thread, "stat", &mut text) {
-            Ok(line) => parse_stat(line).unwrap_or((None, ThreadState::Unknown)),
-            // Any other error: there is no /proc here.
-            Err(libc::ENOENT | libc::ESRCH) if has_proc() => (None, ThreadState::Ended),
-            Err(_) => (None, ThreadState::Unknown),
-        };
-        let sleeps_in = match read(thread, "wchan", &mut text) {
-            // For a thread that runs, and for those who may not know.
-            Ok(b"" | b"0") | Err(_) => None,
-            Ok(function) => Some(String::from_utf8_lossy(function).into_owned()),
-        };
-        Seen { name, state, sleeps_in }
-    }
+/// Whether a thread of this process blocks a signal, as far as the system tells.
+pub(crate) fn blocks(thread: u32, signal: i32) -> bool {
+    u32::try_from(signal - 1).is_ok_and(|bit| bit < 64 && blocked(thread) >> bit & 1 != 0)
+}
 
-    /// What the system says of a thread in this file.
-    fn read<'a>(thread: u32, file: &str, text: &'a mut [u8]) -> Result<&'a [u8], c_int> {
-        files::read(format_args!("/proc/self/task/{thread}/{file}"), text)
-    }
+/// The signals that a thread of this process blocks: bit 0 is signal 1.
+fn blocked(thread: u32) -> u64 {
+    blocked_in(format_args!("/proc/self/task/{thread}/status"))
+}
 
-    fn has_proc() -> bool {
-        files::read(format_args!("/proc/self/stat"), &mut [0; 1]).is_ok()
-    }
-
-    /// Whether a thread of this process blocks a signal, as far as the system tells.
-    pub(crate) fn blocks(thread: u32, signal: i32) -> bool {
-        u32::try_from(signal - 1).is_ok_and(|bit| bit < 64 && blocked(thread) >> bit & 1 != 0)
-    }
-
-    /// The signals that a thread of this process blocks: bit 0 is signal 1.
-    fn blocked(thread: u32) -> u64 {
-        blocked_in(format_args!("/proc/self/task/{thread}/status"))
-    }
-
-    /// The same, from this file. A thread that has ended blocks nothing; one of which the system
-    /// does not tell may block everything.
-    pub(super) fn blocked_in(status: fmt::Arguments<'_>) -> u64 {
-        match files::read_all(status) {
-            Err(libc::ENOENT | libc::ESRCH) => 0,
-            told => told.ok().and_then(|told| parse_blocked(&told)).unwrap_or(u64::MAX),
-        }
-    }
-
-    /// Signals that some thread of this process blocks which does not block everything.
-    pub(crate) fn blocked_apart() -> u64 {
-        let mut all = 0;
-        files::each_in(c"/proc/self/task", usize::MAX, &mut |thread| {
-            let blocked = environment::parse(thread.to_bytes()).map_or(0, blocked);
-            if !blocks_everything(blocked) {
-                all |= blocked;
-            }
-        });
-        all
-    }
-
-    /// The stack pointer of a thread of this process, if it sleeps and the system tells.
-    pub(crate) fn sleeps_at(thread: u32) -> Option<usize> {
-        parse_call(std::str::from_utf8(read(thread, "syscall", &mut [0; TEXT]).ok()?).ok()?)
+/// The same, from this file. A thread that has ended blocks nothing; one of which the system
+/// does not tell may block everything.
+fn blocked_in(status: fmt::Arguments<'_>) -> u64 {
+    match files::read_all(status) {
+        Err(libc::ENOENT | libc::ESRCH) => 0,
+        told => told.ok().and_then(|told| parse_blocked(&told)).unwrap_or(u64::MAX),
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-mod imp {
-    use super::{Seen, ThreadState};
+/// Signals that some thread of this process blocks which does not block everything.
+#[cfg(target_os = "linux")]
+pub(crate) fn blocked_apart() -> u64 {
+    let mut all = 0;
+    files::each_in(c"/proc/self/task", usize::MAX, &mut |thread| {
+        let blocked = super::environment::parse(thread.to_bytes()).map_or(0, blocked);
+        if !blocks_everything(blocked) {
+            all |= blocked;
+        }
+    });
+    all
+}
 
-    pub(crate) fn look_at(_thread: u32) -> Seen {
-        Seen { name: None, state: ThreadState::Unknown, sleeps_in: None }
-    }
-
-    pub(crate) fn blocks(_thread: u32, _signal: i32) -> bool {
-        false
-    }
-
-    pub(crate) fn blocked_apart() -> u64 {
-        0
-    }
-
-    pub(crate) fn sleeps_at(_thread: u32) -> Option<usize> {
-        None
-    }
+/// The stack pointer of a thread of this process, if it sleeps and the system tells.
+pub(crate) fn sleeps_at(thread: u32) -> Option<usize> {
+    parse_call(std::str::from_utf8(read(thread, "syscall", &mut [0; TEXT]).ok()?).ok()?)
 }
 
 /// The name and the state from a line of `/proc/PID/task/TID/stat`: `TID (NAME) STATE ...`. A name
@@ -173,9 +144,8 @@ fn parse_stat(line: &[u8]) -> Option<(Option<String>, ThreadState)> {
 }
 
 /// The set of blocked signals from `/proc/PID/task/TID/status`: bit 0 is signal 1.
-#[cfg(target_os = "linux")]
 fn parse_blocked(status: &[u8]) -> Option<u64> {
-    hexadecimal(std::str::from_utf8(super::files::field(status, b"SigBlk:")?).ok()?)
+    hexadecimal(std::str::from_utf8(files::field(status, b"SigBlk:")?).ok()?)
 }
 
 /// Whether a thread with these signals blocked is one that is to handle none, as those of libraries
@@ -260,7 +230,7 @@ mod tests {
     fn what_a_thread_in_many_groups_blocks_is_found() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("status");
-        let blocked = || imp::blocked_in(format_args!("{}", path.display()));
+        let blocked = || blocked_in(format_args!("{}", path.display()));
         assert_eq!(blocked(), 0, "it has ended");
         for groups in [0, 582, 583, 65_536] {
             let groups = "100000 ".repeat(groups);

@@ -41,6 +41,7 @@ mod imp {
     use std::panic::Location;
 
     use super::table::Table;
+    use crate::os::on_drop::OnDrop;
 
     /// What is left in memory that was freed: the kernel's `POISON_FREE`. As a pointer on a 64-bit
     /// machine it is none that could be followed.
@@ -108,23 +109,17 @@ mod imp {
 
     /// Drops an object, poisons its memory and gives it back, even if the drop panics.
     pub(crate) fn free<T: ?Sized>(object: Box<T>) {
-        struct Memory(*mut u8, Layout);
-
-        impl Drop for Memory {
-            fn drop(&mut self) {
-                if self.1.size() == 0 {
-                    return; // a box of it has no memory
-                }
-                // SAFETY: an object that has been dropped left it.
-                unsafe { poison(self.0, self.1.size()) };
-                // SAFETY: from a box of something with this layout, and ours.
-                unsafe { alloc::dealloc(self.0, self.1) };
-            }
-        }
-
         let layout = Layout::for_value(&*object);
         let object = Box::into_raw(object);
-        let _memory = Memory(object.cast(), layout);
+        let _memory = OnDrop(|| {
+            if layout.size() == 0 {
+                return; // a box of it has no memory
+            }
+            // SAFETY: an object that has been dropped left it.
+            unsafe { poison(object.cast(), layout.size()) };
+            // SAFETY: from a box of something with this layout, and ours.
+            unsafe { alloc::dealloc(object.cast(), layout) };
+        });
         // SAFETY: from a box, dropped once, and not used any more.
         unsafe { object.drop_in_place() };
     }

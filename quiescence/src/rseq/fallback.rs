@@ -62,7 +62,7 @@ thread_local! {
 const SECTION: *mut StandIn = ptr::without_provenance_mut(1);
 
 /// Stands for a section that a fork has interrupted. In a box.
-type StandIn = Section<'static>;
+type StandIn = Section<&'static SrcuCounts>;
 
 impl Fallback {
     const fn new() -> Self {
@@ -112,14 +112,14 @@ impl Fallback {
 
     /// Begins a section.
     #[inline]
-    fn enter(&'static self) -> Section<'static> {
+    fn enter(&'static self) -> Section<&'static SrcuCounts> {
         Section::begin(self.domain.srcu_counts(), Location::caller())
     }
 }
 
 /// A fallback section. The fields are dropped in this order: `unlock` first, then `INSIDE`.
 pub(crate) struct FallbackSection {
-    _counted: Section<'static>,
+    _counted: Section<&'static SrcuCounts>,
     _inside: Inside,
 }
 

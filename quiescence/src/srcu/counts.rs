@@ -15,6 +15,7 @@
 
 use std::panic::Location;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicPtr, AtomicU64, compiler_fence};
 
@@ -212,30 +213,51 @@ impl SrcuCounts {
     }
 }
 
+/// What leads to the counts of a sleepable domain, always the same ones, which live as long.
+pub(crate) trait Place: Send + Sync {
+    fn srcu_counts(&self) -> &SrcuCounts;
+}
+
+impl Place for &SrcuCounts {
+    #[inline(always)]
+    fn srcu_counts(&self) -> &SrcuCounts {
+        self
+    }
+}
+
+impl<P: Place + ?Sized> Place for Arc<P> {
+    #[inline(always)]
+    fn srcu_counts(&self) -> &SrcuCounts {
+        (**self).srcu_counts()
+    }
+}
+
 /// A section: counted in until it is dropped, on whatever thread.
 #[derive(Debug)]
-pub(crate) struct Section<'b> {
-    srcu_counts: &'b SrcuCounts,
+pub(crate) struct Section<P: Place> {
+    pub(crate) place: P,
     entry: Entry,
 }
 
-impl<'b> Section<'b> {
+impl<P: Place> Section<P> {
     #[inline(always)]
-    pub(crate) fn begin(srcu_counts: &'b SrcuCounts, location: &'static Location<'static>) -> Self {
-        Self { srcu_counts, entry: srcu_counts.enter(location) }
+    pub(crate) fn begin(place: P, location: &'static Location<'static>) -> Self {
+        let entry = place.srcu_counts().enter(location);
+        Self { place, entry }
     }
 
-    /// Where it is counted.
+    /// The state of the domain, if it has one yet.
     #[inline(always)]
-    pub(crate) fn srcu_counts(&self) -> &'b SrcuCounts {
-        self.srcu_counts
+    pub(crate) fn state(&self) -> *const () {
+        self.place.srcu_counts().state.load(Relaxed) // compared only
     }
 }
 
-impl Drop for Section<'_> {
+impl<P: Place> Drop for Section<P> {
     #[inline]
     fn drop(&mut self) {
-        self.srcu_counts.leave(&self.entry);
+        // Before the place goes, which may be the last handle of the domain.
+        self.place.srcu_counts().leave(&self.entry);
     }
 }
 

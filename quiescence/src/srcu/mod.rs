@@ -13,4 +13,4 @@ pub(crate) mod counts;
 pub(crate) mod driver;
 pub(crate) mod track;
 
-pub(crate) use counts::{Entry, Index, OwnSrcuCounts, Section, SrcuCounts};
+pub(crate) use counts::{Index, OwnSrcuCounts, Place, Section, SrcuCounts};

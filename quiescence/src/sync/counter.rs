@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::domain::impls::default_by;
 use crate::os::percpu;
 use crate::percpu::counters::PerCpuCounters;
 
@@ -53,11 +54,7 @@ impl Counter {
     }
 }
 
-impl Default for Counter {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl Default for Counter);
 
 impl fmt::Debug for Counter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

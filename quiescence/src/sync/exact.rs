@@ -1,9 +1,9 @@
 //! A counter with cheap additions and exact sums.
 
-use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::folding::Folding;
+use crate::domain::impls::{default_by, shown_in_part};
 use crate::os::sync::const_unless_loom;
 
 /// A counter whose sum is the value it had at one moment.
@@ -65,15 +65,7 @@ impl ExactCounter {
     }
 }
 
-impl Default for ExactCounter {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl Default for ExactCounter);
 
-impl fmt::Debug for ExactCounter {
-    /// Without the value: a sum takes the turn of others, and interrupts all CPUs.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExactCounter").finish_non_exhaustive()
-    }
-}
+// Without the value: a sum takes the turn of others, and interrupts all CPUs.
+shown_in_part!([] ExactCounter);

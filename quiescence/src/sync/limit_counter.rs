@@ -7,10 +7,10 @@
 //! folded into it. Then the pool *is* the room, and tells exactly whether the addition fits. The
 //! counter stays folded until there is enough room to hand out again.
 
-use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::folding::Folding;
+use crate::domain::impls::shown_in_part;
 use crate::os::percpu;
 use crate::os::sync::const_unless_loom;
 
@@ -161,9 +161,5 @@ impl LimitCounter {
     }
 }
 
-impl fmt::Debug for LimitCounter {
-    /// Without the value, which would have to be folded.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LimitCounter").field("limit", &self.limit).finish_non_exhaustive()
-    }
-}
+// Without the value, which would have to be folded.
+shown_in_part!([] LimitCounter { limit: |counter| counter.limit });

@@ -6,12 +6,12 @@
 //! bucket has pairs of other classes too, which the walk skips. Each class is copied as of one
 //! moment. So a pair that is there all the time is seen once, and no key is seen twice.
 
-use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::mem;
 use std::ops::Range;
 
 use super::map::CopyMap;
+use crate::domain::impls::shown_in_part;
 use crate::sync::NoUninit;
 
 /// Copies of the pairs of a map: see [`CopyMap::iter`].
@@ -66,11 +66,7 @@ impl<K: NoUninit + Hash, V: NoUninit, S: BuildHasher> Iterator for Iter<'_, K, V
     }
 }
 
-impl<K: NoUninit, V: NoUninit, S> fmt::Debug for Iter<'_, K, V, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").finish_non_exhaustive()
-    }
-}
+shown_in_part!([K: NoUninit, V: NoUninit, S] Iter<'_, K, V, S>);
 
 #[cfg(feature = "rayon")]
 mod parallel {

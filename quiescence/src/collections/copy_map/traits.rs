@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hash};
 
 use super::iter::Iter;
 use super::map::CopyMap;
+use crate::collections::extended::extended;
 use crate::sync::NoUninit;
 
 impl<K: NoUninit, V: NoUninit, S: Default> Default for CopyMap<K, V, S> {
@@ -34,17 +35,10 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, const N: usize> From<[(K, V); N]> for
     }
 }
 
-impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> Extend<(K, V)> for CopyMap<K, V, S> {
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, pairs: I) {
-        Self::extend(self, pairs);
-    }
-}
-
-impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> Extend<(K, V)> for &CopyMap<K, V, S> {
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, pairs: I) {
-        CopyMap::extend(self, pairs);
-    }
-}
+extended!(
+    [K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher]
+    CopyMap<K, V, S>, (K, V), |map, pairs| map.extend(pairs)
+);
 
 impl<'m, K, V, S> IntoIterator for &'m CopyMap<K, V, S>
 where

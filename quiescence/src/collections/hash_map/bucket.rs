@@ -395,7 +395,7 @@ impl<'l, E> Locked<'l, E> {
         self.added -= 1;
         match at {
             Location::Head(index) => {
-                self.bucket.slot(index).clear(); //~ map-no-null
+                self.bucket.slot(index).set(ptr::null()); //~ map-no-null
                 self.word = tags::with(self.word, index, EMPTY);
             }
             Location::Node(group, index) => {

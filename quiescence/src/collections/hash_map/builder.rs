@@ -1,11 +1,11 @@
 //! Maps with settings other than the default: [`Builder`].
 
-use std::fmt;
 use std::hash::RandomState;
 
 use super::map::{HashMap, Weight, weight};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
+use crate::domain::impls::shown_in_part;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::weigh::Weigh;
 
@@ -83,8 +83,6 @@ where
     }
 }
 
-impl<K, V, S, D: DomainTag> fmt::Debug for Builder<K, V, S, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("capacity", &self.capacity).finish_non_exhaustive()
-    }
-}
+shown_in_part!(
+    [K, V, S, D: DomainTag] Builder<K, V, S, D> { capacity: |builder| builder.capacity }
+);

@@ -9,6 +9,7 @@ use equivalent::Equivalent;
 
 use super::map::HashMap;
 use super::view::{HashMapRef, Iter};
+use crate::collections::extended::extended;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
@@ -301,27 +302,10 @@ where
     }
 }
 
-impl<T, S, D> Extend<T> for HashSet<T, S, D>
-where
-    T: Hash + Eq + Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
-    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        Self::extend(self, elements);
-    }
-}
-
-impl<T, S, D> Extend<T> for &HashSet<T, S, D>
-where
-    T: Hash + Eq + Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
-    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        HashSet::extend(self, elements);
-    }
-}
+extended!(
+    [T: Hash + Eq + Send + Sync + 'static, S: BuildHasher, D: DomainTag]
+    HashSet<T, S, D>, T, |set, elements| set.extend(elements)
+);
 
 impl<T: Hash + Eq + fmt::Debug, S: BuildHasher, D: DomainTag> fmt::Debug for HashSet<T, S, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

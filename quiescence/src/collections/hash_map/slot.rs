@@ -33,18 +33,11 @@ impl<E> Slot<E> {
         self.0.load(Acquire) //~ map-relaxed-pointer-load
     }
 
-    /// Has it lead to an entry, in the place of another one or of none. The caller has the bucket.
+    /// Has it lead to an entry, or to none if that is null. The caller has the bucket.
     #[inline(always)]
     pub(super) fn set(&self, entry: *const E) {
         // Release: readers that find the entry, by this tag or an older one, find what is in it
-        // [HM-1].
+        // [HM-1]. And null is here before the byte of the slot is empty.
         self.0.store(entry.cast_mut(), Release); //~ map-relaxed-pointer
-    }
-
-    /// Ends its entry. The caller has the bucket.
-    #[inline(always)]
-    pub(super) fn clear(&self) {
-        // Release: the order of our own stores: before the byte of the slot is empty.
-        self.0.store(ptr::null_mut(), Release);
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
 use super::map::HashMap;
+use crate::collections::extended::extended;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::weigh::Weigh;
 
@@ -41,29 +42,10 @@ where
     }
 }
 
-impl<K, V, S, D> Extend<(K, V)> for HashMap<K, V, S, D>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        Self::extend(self, entries);
-    }
-}
-
-impl<K, V, S, D> Extend<(K, V)> for &HashMap<K, V, S, D>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher,
-    D: DomainTag,
-{
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        HashMap::extend(self, entries);
-    }
-}
+extended!(
+    [K: Hash + Eq + Send + Sync + 'static, V: Send + Sync + 'static, S: BuildHasher, D: DomainTag]
+    HashMap<K, V, S, D>, (K, V), |map, entries| map.extend(entries)
+);
 
 impl<K, V, S, D> fmt::Debug for HashMap<K, V, S, D>
 where

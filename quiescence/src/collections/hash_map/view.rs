@@ -12,6 +12,7 @@ use super::growth;
 use super::map::{Entry, HashMap};
 use super::update::{At, refuse};
 use super::walk::Walk;
+use crate::domain::impls::shown_in_part;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
 use crate::reclaim::domain_state::DomainState;
@@ -401,8 +402,4 @@ where
     }
 }
 
-impl<K, V, S, D: DomainTag> fmt::Debug for Iter<'_, K, V, S, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").finish_non_exhaustive()
-    }
-}
+shown_in_part!([K, V, S, D: DomainTag] Iter<'_, K, V, S, D>);

@@ -1,9 +1,9 @@
 //! The node that an object embeds in order to be in a table; and how a hash is reversed.
 
-use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::domain::impls::shown_in_part;
 use crate::os::sync::{AtomicUsize, const_unless_loom};
 
 /// What an object embeds to be in a [`HashTable`](super::HashTable): liburcu's `struct
@@ -41,11 +41,7 @@ impl Node {
     }
 }
 
-impl fmt::Debug for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").field("reverse_hash", &self.reverse_hash()).finish_non_exhaustive()
-    }
-}
+shown_in_part!([] Node { reverse_hash: |node| node.reverse_hash() });
 
 /// A node that was found, and where to continue: liburcu's `struct cds_lfht_iter`.
 ///

@@ -13,6 +13,7 @@ use super::node::{Cursor, Node};
 use super::protection::Protection;
 use super::resize::{Table, committed};
 use super::worker;
+use crate::domain::impls::shown_in_part;
 use crate::os::forking;
 use crate::os::user_code::{self, Site};
 
@@ -536,11 +537,7 @@ unsafe fn give_up<R: Protection>(table: *mut Table<R>) {
     }
 }
 
-impl<R: Protection> fmt::Debug for HashTable<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HashTable").field("buckets", &self.buckets()).finish_non_exhaustive()
-    }
-}
+shown_in_part!([R: Protection] HashTable<R> { buckets: |table| table.buckets() });
 
 impl Node {
     /// Marks a node that is in no table as deleted, as [`is_deleted`](Self::is_deleted) reports

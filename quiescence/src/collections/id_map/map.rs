@@ -13,6 +13,7 @@ use super::table::{Claim, Table};
 use crate::collections::valued::drop_all;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
+use crate::domain::impls::default_by;
 use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::percpu;
@@ -576,11 +577,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> Drop for IdMap<V, D> {
     }
 }
 
-impl<V: Weigh + Send + Sync + 'static> Default for IdMap<V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl<V: Weigh + Send + Sync + 'static> Default for IdMap<V>);
 
 impl<V: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for IdMap<V, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

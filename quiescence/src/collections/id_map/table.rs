@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::chunk::{Chunk, Entry, SLOTS, WORD_BITS, WORDS, Word, in_word};
+use super::chunk::{Chunk, Entry, SLOTS, Word};
 use super::directory::{CHUNKS_MAX, Directory, Kind};
 use super::given_back;
 use super::id::{Id, Mark};
@@ -43,7 +43,7 @@ pub(super) const LAST: u32 = u32::MAX / 2;
 
 /// The table of a map.
 pub(super) struct Table<V> {
-    directory: Directory<V>,
+    pub(super) directory: Directory<V>,
     /// The chunk where the CPUs of each place insert, so that they seldom meet; [`NO_HOME`], which
     /// is the first one, until that is full.
     homes: [AtomicU32; HOMES],
@@ -408,86 +408,5 @@ impl<V> Drop for Claim<'_, V> {
         // Its id has perhaps been told: it is no entry's.
         self.chunk.set_generation(place_of(self.id.index()), self.id.generation());
         self.table.release(self.chunk, self.id.index());
-    }
-}
-
-/// The indexes of a range that are used, or whose slots may have the mark, in ascending order.
-pub(super) struct Indexes<'t, V> {
-    table: &'t Table<V>,
-    mark: Option<Mark>,
-    /// Where the search continues once `bits` is 0.
-    from: u64,
-    end: u64,
-    /// The bits of a word that are left, and the index of its first bit.
-    bits: u64,
-    first: u64,
-}
-
-impl<V> Clone for Indexes<'_, V> {
-    fn clone(&self) -> Self {
-        Self { ..*self }
-    }
-}
-
-impl<'t, V> Indexes<'t, V> {
-    pub(super) fn new(table: &'t Table<V>, mark: Option<Mark>, range: Range<u64>) -> Self {
-        let end = range.end.min(INDEXES);
-        Self { table, mark, from: range.start, end, bits: 0, first: 0 }
-    }
-
-    /// The content of the next index, if it has the mark.
-    pub(super) fn next_word(&mut self) -> Option<(u32, Word<V>)> {
-        loop {
-            let index = self.next()?;
-            let word = self.table.load(index);
-            if self.mark.is_none_or(|mark| word.has(mark)) {
-                return Some((index, word));
-            }
-        }
-    }
-
-    /// Finds the next word with a bit.
-    fn fill(&mut self) -> Option<()> {
-        let kind = self.mark.map_or(Kind::Made, Kind::Marked);
-        let chunks = self.end.div_ceil(SLOTS as u64) as usize;
-        while self.from < self.end {
-            let directory = &self.table.directory;
-            let next = directory.next(kind, true, self.from as usize / SLOTS, chunks);
-            let Some(number) = next else {
-                self.from = self.end; // and there it stays
-                break;
-            };
-            let first = (number * SLOTS) as u64;
-            self.from = self.from.max(first);
-            let Some(chunk) = directory.chunk(number) else {
-                self.from = first + SLOTS as u64; // it is being made
-                continue;
-            };
-            let bits = self.mark.map_or(&chunk.used, |mark| &chunk.marked[mark as usize]);
-            let places =
-                (self.from - first) as usize..(self.end - first).min(SLOTS as u64) as usize;
-            for word in places.start / WORD_BITS..WORDS {
-                self.bits = bits.word(word) & in_word(&places, word);
-                self.first = first + (word * WORD_BITS) as u64;
-                self.from = self.first + WORD_BITS as u64;
-                if self.bits != 0 {
-                    return Some(());
-                }
-            }
-        }
-        None
-    }
-}
-
-impl<V> Iterator for Indexes<'_, V> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        if self.bits == 0 {
-            self.fill()?;
-        }
-        let lowest = self.bits.trailing_zeros();
-        self.bits &= self.bits - 1;
-        Some((self.first + u64::from(lowest)) as u32)
     }
 }

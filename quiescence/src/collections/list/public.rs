@@ -7,9 +7,11 @@ use std::panic::Location;
 use super::chain::{Chain, Ends};
 use super::reader::{Iter, ListRef};
 use super::updater::ListUpdater;
+use crate::collections::extended::extended;
 use crate::collections::valued::drop_all;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
+use crate::domain::impls::default_by;
 use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::{Mutex, Rank, const_unless_loom, lock_another};
@@ -260,11 +262,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> Drop for List<T, D> {
     }
 }
 
-impl<T: Weigh + Send + Sync + 'static> Default for List<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl<T: Weigh + Send + Sync + 'static> Default for List<T>);
 
 impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for List<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -272,19 +270,12 @@ impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for List<T,
     }
 }
 
-impl<T: Send + Sync + 'static, D: DomainTag> Extend<T> for &List<T, D> {
+extended!(
     /// Puts the values behind the last, one after the other; the iterator is not called under the
     /// updaters' lock.
-    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        values.into_iter().for_each(|value| self.push_back(value));
-    }
-}
-
-impl<T: Send + Sync + 'static, D: DomainTag> Extend<T> for List<T, D> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        (&*self).extend(values);
-    }
-}
+    [T: Send + Sync + 'static, D: DomainTag]
+    List<T, D>, T, |list, values| values.into_iter().for_each(|value| list.push_back(value))
+);
 
 impl<T: Weigh + Send + Sync + 'static> FromIterator<T> for List<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {

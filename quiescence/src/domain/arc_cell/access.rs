@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use super::{ArcCellAny, ArcGuard, RefCnt};
+use crate::domain::impls::shown_in_part;
 use crate::os::user_code::{self, Site};
 
 /// Something from which a `T` can be loaded.
@@ -113,11 +114,7 @@ impl<A: Clone, T: ?Sized, F: Clone> Clone for Map<A, T, F> {
     }
 }
 
-impl<A: fmt::Debug, T: ?Sized, F> fmt::Debug for Map<A, T, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Map").field("access", &self.access).finish_non_exhaustive()
-    }
-}
+shown_in_part!([A: fmt::Debug, T: ?Sized, F] Map<A, T, F> { access: |map| &map.access });
 
 /// The guard of a [`Map`].
 #[must_use = "the value is protected while the guard lives"]
@@ -135,11 +132,7 @@ impl<G: Deref<Target = T>, T: ?Sized, R: ?Sized, F: Fn(&T) -> &R> Deref for MapG
     }
 }
 
-impl<G, T: ?Sized, R: ?Sized, F> fmt::Debug for MapGuard<G, T, R, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MapGuard").finish_non_exhaustive()
-    }
-}
+shown_in_part!([G, T: ?Sized, R: ?Sized, F] MapGuard<G, T, R, F>);
 
 /// [`Access`] as a trait object: `Box<dyn DynAccess<T>>`. A load allocates.
 pub trait DynAccess<T: ?Sized> {
@@ -168,8 +161,4 @@ impl<T: ?Sized> Deref for DynGuard<T> {
     }
 }
 
-impl<T: ?Sized> fmt::Debug for DynGuard<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DynGuard").finish_non_exhaustive()
-    }
-}
+shown_in_part!([T: ?Sized] DynGuard<T>);

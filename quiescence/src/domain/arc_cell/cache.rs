@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{ArcCellAny, RefCnt};
+use crate::domain::impls::shown_in_part;
 use crate::os::user_code::{self, Site};
 
 /// A thread's own reference to the value of a cell. A load exchanges it if the cell holds another
@@ -90,11 +91,7 @@ impl<P: RefCnt, A: Deref<Target = ArcCellAny<P>>> From<A> for Cache<A, P> {
     }
 }
 
-impl<A, P: fmt::Debug> fmt::Debug for Cache<A, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cache").field("cached", &self.cached).finish_non_exhaustive()
-    }
-}
+shown_in_part!([A, P: fmt::Debug] Cache<A, P> { cached: |cache| &cache.cached });
 
 /// A [`Cache`] of a part of the value; made by [`Cache::map`].
 pub struct MapCache<A, P, F, R: ?Sized> {
@@ -130,8 +127,6 @@ impl<A: Clone, P: Clone, F: Clone, R: ?Sized> Clone for MapCache<A, P, F, R> {
     }
 }
 
-impl<A, P: fmt::Debug, F, R: ?Sized> fmt::Debug for MapCache<A, P, F, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MapCache").field("cache", &self.cache).finish_non_exhaustive()
-    }
-}
+shown_in_part!(
+    [A, P: fmt::Debug, F, R: ?Sized] MapCache<A, P, F, R> { cache: |cache| &cache.cache }
+);

@@ -10,6 +10,7 @@ use super::guard::Guard;
 use super::owned::Owned;
 use super::pointable::{self, Pointable};
 use super::shared::{Pointer, Shared};
+use crate::domain::impls::default_by;
 use crate::os::user_code::{self, Site};
 
 /// A tagged pointer that threads share: the links of a structure.
@@ -299,11 +300,7 @@ impl<T: ?Sized + Pointable> Clone for Atomic<T> {
     }
 }
 
-impl<T: ?Sized + Pointable> Default for Atomic<T> {
-    fn default() -> Self {
-        Self::null()
-    }
-}
+default_by!(null, impl<T: ?Sized + Pointable> Default for Atomic<T>);
 
 impl<T: ?Sized + Pointable> From<Owned<T>> for Atomic<T> {
     fn from(owned: Owned<T>) -> Self {

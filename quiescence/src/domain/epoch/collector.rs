@@ -12,6 +12,7 @@ use super::due;
 use super::guard::Guard;
 use crate::domain::domain::Domain;
 use crate::domain::guard;
+use crate::domain::impls::default_by;
 use crate::domain::names::Private;
 use crate::domain::reader::Reader;
 use crate::gp::slot::Slot;
@@ -98,11 +99,7 @@ impl Drop for OwnDomain {
     }
 }
 
-impl Default for Collector {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_by!(new, impl Default for Collector);
 
 /// Whether they are handles to the same one.
 impl PartialEq for Collector {

@@ -7,6 +7,7 @@ use std::ptr;
 
 use super::owned::Owned;
 use super::pointable::{self, Pointable};
+use crate::domain::impls::default_by;
 
 /// [`Owned`] or [`Shared`]: what may be put into an [`Atomic`](super::Atomic).
 pub trait Pointer<T: ?Sized + Pointable> {
@@ -170,8 +171,4 @@ impl<T: ?Sized + Pointable> fmt::Pointer for Shared<'_, T> {
     }
 }
 
-impl<T: ?Sized + Pointable> Default for Shared<'_, T> {
-    fn default() -> Self {
-        Self::null()
-    }
-}
+default_by!(null, impl<T: ?Sized + Pointable> Default for Shared<'_, T>);

@@ -9,7 +9,6 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Rcu, RcuOption};
 use crate::domain::guard::Global;
@@ -17,9 +16,8 @@ use crate::domain::impls::shown_as_target;
 use crate::domain::srcu::{Sleepable, Srcu};
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::weigh::Weigh;
-use crate::srcu::{Entry, SrcuCounts};
+use crate::srcu::{self, Place, SrcuCounts};
 
 /// A reference to a loaded value, together with the section that protects it. Returned by
 /// [`Rcu::read`].
@@ -421,17 +419,8 @@ shown_as_target!(impl<T: ?Sized + fmt::Display, K: DomainTag> fmt::Display for R
 shown_as_target!(impl<T: ?Sized + fmt::Display> fmt::Display for OwnedRcuRef<T>);
 
 /// A section of a sleepable domain that keeps the place alive which is read in it, and with it the
-/// domain.
-struct OwnedSection {
-    entry: Entry,
-    place: Arc<dyn Place>,
-}
-
-/// A place in a sleepable domain, of whatever type: so that a reference to a part of its value need
-/// not name the whole.
-trait Place: Send + Sync {
-    fn srcu_counts(&self) -> &SrcuCounts;
-}
+/// domain. Of whatever type, so that a reference to a part of its value need not name the whole.
+type OwnedSection = srcu::Section<Arc<dyn Place>>;
 
 impl<T: Send + Sync + 'static> Place for Rcu<T, Sleepable> {
     fn srcu_counts(&self) -> &SrcuCounts {
@@ -442,26 +431,5 @@ impl<T: Send + Sync + 'static> Place for Rcu<T, Sleepable> {
 impl<T: Send + Sync + 'static> Place for RcuOption<T, Sleepable> {
     fn srcu_counts(&self) -> &SrcuCounts {
         self.domain().tag().core().srcu_counts()
-    }
-}
-
-impl OwnedSection {
-    fn begin(place: Arc<dyn Place>, location: &'static Location<'static>) -> Self {
-        let entry = place.srcu_counts().enter(location);
-        Self { entry, place }
-    }
-}
-
-impl Drop for OwnedSection {
-    fn drop(&mut self) {
-        // Before the place goes, which may be the last handle of the domain.
-        self.place.srcu_counts().leave(&self.entry);
-    }
-}
-
-// SAFETY: as for `SrcuGuard`.
-unsafe impl Section<Sleepable> for OwnedSection {
-    fn core(&self) -> *const DomainState {
-        self.place.srcu_counts().state.load(Relaxed).cast() // compared only
     }
 }

@@ -10,6 +10,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::os::calls::{Timespec, call};
+use crate::os::on_drop::OnDrop;
 
 use super::super::imp;
 use super::super::{Area, CHOSEN};
@@ -56,7 +57,7 @@ fn cpu() -> Option<u32> {
 fn begins_anew(area: Area) -> bool {
     // So that a CPU without words of its own may be the one where it is tried.
     let area = Area { limit: 1 << 31, ..area };
-    let blocked = Blocked::all();
+    let blocked = block();
     // SAFETY: signals are blocked, and what the thread calls has been tried.
     let started = calls_pass() && unsafe { imp::start_interrupter(&CHOSEN.state, &PAUSE) };
     drop(blocked);
@@ -92,33 +93,22 @@ fn calls_pass() -> bool {
     call(barrier) == Ok(0) && call(nap) == Ok(0)
 }
 
-/// Signals of the calling thread are blocked.
-struct Blocked {
-    before: u64,
+/// Blocks signals of the calling thread until the result is dropped.
+///
+/// All but SIGSYS: that is how a filter of system calls says no, and it would end a process that
+/// blocks it, though the call is one that we can do without: `clone`, or those of [`calls_pass`].
+/// The thread that interrupts gets none of a filter, as its calls have passed; but it would of one
+/// that forbids them and is installed meanwhile.
+fn block() -> OnDrop<impl FnMut()> {
+    let before = set_mask(!(1 << (libc::SIGSYS - 1)));
+    OnDrop(move || _ = set_mask(before))
 }
 
-impl Blocked {
-    /// All but SIGSYS: that is how a filter of system calls says no, and it would end a process
-    /// that blocks it, though the call is one that we can do without: `clone`, or those of
-    /// [`calls_pass`]. The thread that interrupts gets none of a filter, as its calls have passed;
-    /// but it would of one that forbids them and is installed meanwhile.
-    fn all() -> Self {
-        let mut before = 0;
-        Self::set(!(1 << (libc::SIGSYS - 1)), &mut before);
-        Self { before }
-    }
-
-    /// Not `pthread_sigmask`, which leaves out what glibc uses itself.
-    fn set(mask: u64, before: &mut u64) {
-        let how = libc::SIG_SETMASK;
-        let bytes = size_of::<u64>();
-        // SAFETY: reads and writes the sets that it is given, of the size that the kernel has.
-        unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const mask, before, bytes) };
-    }
-}
-
-impl Drop for Blocked {
-    fn drop(&mut self) {
-        Self::set(self.before, &mut 0);
-    }
+/// Returns the mask before. Not `pthread_sigmask`, which leaves out what glibc uses itself.
+fn set_mask(mask: u64) -> u64 {
+    let (how, bytes, mut before) = (libc::SIG_SETMASK, size_of::<u64>(), 0_u64);
+    let (mask, place) = (&raw const mask, &raw mut before);
+    // SAFETY: reads and writes the sets that it is given, of the size that the kernel has.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, mask, place, bytes) };
+    before
 }

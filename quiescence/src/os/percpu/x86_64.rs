@@ -242,11 +242,9 @@ macro_rules! sequence {
 }
 
 /// Adds `{amount}` to the word of CPU `{t}`, which stands `{bytes}` after that of `{first}`; what
-/// is done to a `word` of it in a register is given. If it is interrupted, `$again` is returned.
+/// is done to a `word` of it in a register is given. Returns `None` if it is interrupted.
 macro_rules! counting {
-    (
-        $area:expr, [$($before:tt)*], $instruction:literal, again $again:expr, $($operands:tt)*
-    ) => {
+    ($area:expr, [$($before:tt)*], $instruction:literal, $($operands:tt)*) => {
         sequence!(
             $area,
             [
@@ -257,11 +255,28 @@ macro_rules! counting {
             interrupted ["jmp {interrupted}",], otherwise ["jmp {no}",],
             hooks [word = out(reg) _, spin = out(reg) _, spins = in(reg) spins(),],
             shift = const STRIDE_SHIFT,
-            interrupted = label { return $again },
-            no = label { return false },
+            interrupted = label { return None },
+            no = label { return Some(false) },
             $($operands)*
         )
     };
+}
+
+/// Whether a sequence has happened, if there are any: it is begun anew where it is interrupted.
+macro_rules! attempts {
+    (|$area:ident| $attempt:expr) => {{
+        let Some($area) = area() else { return false };
+        match $attempt {
+            Some(happened) => happened,
+            None => attempts_again(move || $attempt),
+        }
+    }};
+}
+
+#[cold]
+#[inline(never)]
+fn attempts_again(attempt: impl Fn() -> Option<bool>) -> bool {
+    (1..ABORTS_MAX).find_map(|_| attempt()).unwrap_or(false)
 }
 
 /// Adds one to the word of this CPU, if it can be done in a sequence.
@@ -270,9 +285,8 @@ macro_rules! counting {
 /// `first` is the word of CPU 0, and all slots have one.
 #[inline(always)]
 pub(crate) unsafe fn increment(first: *mut u64) -> bool {
-    let Some(area) = area() else { return false };
     // SAFETY: the same contract.
-    unsafe { increment_in(area, first, ABORTS_MAX) }
+    attempts!(|area| unsafe { increment_once(area, first) })
 }
 
 /// Adds so much to the word of this CPU that stands `BYTES` after the one that `place` points to,
@@ -283,9 +297,8 @@ pub(crate) unsafe fn increment(first: *mut u64) -> bool {
 /// [`barrier`](super::barrier) has come after it was taken out.
 #[inline(always)]
 pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: u64) -> bool {
-    let Some(area) = area() else { return false };
     // SAFETY: the same contract.
-    unsafe { add_at_in::<BYTES>(area, place, amount, ABORTS_MAX) }
+    attempts!(|area| unsafe { add_at_once::<BYTES>(area, place, amount) })
 }
 
 /// Takes so much from the word of this CPU that `place` points to, unless that is null, or there is
@@ -295,87 +308,46 @@ pub(crate) unsafe fn add_at<const BYTES: usize>(place: &AtomicPtr<u64>, amount: 
 /// As [`add_at`].
 #[inline(always)]
 pub(crate) unsafe fn take_at(place: &AtomicPtr<u64>, amount: u64) -> bool {
-    let Some(area) = area() else { return false };
     // SAFETY: the same contract.
-    unsafe { take_at_in(area, place, amount, ABORTS_MAX) }
+    attempts!(|area| unsafe { take_at_once(area, place, amount) })
 }
 
-/// In so many attempts.
-///
 /// # Safety
 /// As [`increment`].
 #[inline(always)]
-unsafe fn increment_in(area: Area, first: *mut u64, left: u64) -> bool {
-    // SAFETY: the words are there, by the contract; the same contract.
+unsafe fn increment_once(area: Area, first: *mut u64) -> Option<bool> {
+    // SAFETY: the words are there, by the contract.
     unsafe {
-        counting!(
-            area, [], "add",
-            again
-            // SAFETY: the same contract.
-            unsafe { increment_again(area, first, left) },
-            first = in(reg) first, bytes = const 0, amount = const 1,
-        );
+        counting!(area, [], "add", first = in(reg) first, bytes = const 0, amount = const 1,);
     }
-    true
+    Some(true)
 }
 
-/// # Safety
-/// As [`increment`].
-#[cold]
-#[inline(never)]
-unsafe fn increment_again(area: Area, first: *mut u64, left: u64) -> bool {
-    // SAFETY: the same contract.
-    left > 1 && unsafe { increment_in(area, first, left - 1) }
-}
-
-/// In so many attempts.
-///
 /// # Safety
 /// As [`add_at`].
 #[inline(always)]
-unsafe fn add_at_in<const BYTES: usize>(
+unsafe fn add_at_once<const BYTES: usize>(
     area: Area,
     place: &AtomicPtr<u64>,
     amount: u64,
-    left: u64,
-) -> bool {
-    // SAFETY: the words are there, by the contract; the same contract.
+) -> Option<bool> {
+    // SAFETY: the words are there, by the contract.
     unsafe {
         counting!(
             area, ["mov {first}, qword ptr [{place}]", "test {first}, {first}", "jz 77f",],
             "add",
-            again
-            // SAFETY: the same contract.
-            unsafe { add_at_again::<BYTES>(area, place, amount, left) },
             place = in(reg) place.as_ptr(), first = out(reg) _, bytes = const BYTES,
             amount = in(reg) amount,
         );
     }
-    true
+    Some(true)
 }
 
-/// # Safety
-/// As [`add_at`].
-#[cold]
-#[inline(never)]
-unsafe fn add_at_again<const BYTES: usize>(
-    area: Area,
-    place: &AtomicPtr<u64>,
-    amount: u64,
-    left: u64,
-) -> bool {
-    // SAFETY: the same contract.
-    left > 1 && unsafe { add_at_in::<BYTES>(area, place, amount, left - 1) }
-}
-
-/// In so many attempts.
-///
 /// # Safety
 /// As [`add_at`].
 #[inline(always)]
-unsafe fn take_at_in(area: Area, place: &AtomicPtr<u64>, amount: u64, left: u64) -> bool {
-    // SAFETY: the words are there, by the contract; the same contract. (`{t}` is shifted for the
-    // look, and back.)
+unsafe fn take_at_once(area: Area, place: &AtomicPtr<u64>, amount: u64) -> Option<bool> {
+    // SAFETY: the words are there, by the contract. (`{t}` is shifted for the look, and back.)
     unsafe {
         counting!(
             area,
@@ -385,23 +357,11 @@ unsafe fn take_at_in(area: Area, place: &AtomicPtr<u64>, amount: u64, left: u64)
                 "shr {t}, {shift}",
             ],
             "sub",
-            again
-            // SAFETY: the same contract.
-            unsafe { take_at_again(area, place, amount, left) },
             place = in(reg) place.as_ptr(), first = out(reg) _, bytes = const 0,
             amount = in(reg) amount,
         );
     }
-    true
-}
-
-/// # Safety
-/// As [`add_at`].
-#[cold]
-#[inline(never)]
-unsafe fn take_at_again(area: Area, place: &AtomicPtr<u64>, amount: u64, left: u64) -> bool {
-    // SAFETY: the same contract.
-    left > 1 && unsafe { take_at_in(area, place, amount, left - 1) }
+    Some(true)
 }
 
 /// Words that need not hold anything.

@@ -22,6 +22,7 @@ use grace::limit::{Amount, Context};
 
 use super::{add_by, close_if_full, run_or_advance, run_share};
 use crate::gp::grace_periods::Me;
+use crate::os::on_drop::OnDrop;
 use crate::reclaim::at_limit::{Patience, admit, context, leave_to_worker, make_room};
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local;
@@ -229,7 +230,7 @@ fn kind(function: Function) -> CallbackType {
         bytes_of: |_| AMOUNT.bytes,
         run: |kind, payload| {
             let Some(function) = kind.function else { return };
-            let _running = Running::begin();
+            let _running = running();
             // SAFETY: written as a pointer.
             let argument = unsafe { payload.cast::<*mut c_void>().read() };
             // SAFETY: by the contract of `defer`: once, after a grace period.
@@ -252,7 +253,7 @@ static ANY: CallbackType = CallbackType {
     bytes: Some(AMOUNT.bytes),
     bytes_of: |_| AMOUNT.bytes,
     run: |_, payload| {
-        let _running = Running::begin();
+        let _running = running();
         // SAFETY: the payload is a pair.
         let Pair { function, argument } = unsafe { payload.cast::<Pair>().read() };
         // SAFETY: by the contract of `defer`: once, after a grace period.
@@ -266,20 +267,10 @@ thread_local! {
     static RUNNING: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The calling thread runs deferred functions, until this is dropped.
-struct Running;
-
-impl Running {
-    fn begin() -> Self {
-        RUNNING.set(RUNNING.get() + 1);
-        Self
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        RUNNING.set(RUNNING.get() - 1);
-    }
+/// The calling thread runs deferred functions, until the result is dropped.
+fn running() -> OnDrop<impl FnMut()> {
+    RUNNING.set(RUNNING.get() + 1);
+    OnDrop(|| RUNNING.set(RUNNING.get() - 1))
 }
 
 /// Whether the calling thread is running a deferred function, of whatever domain.

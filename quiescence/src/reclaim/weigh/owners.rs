@@ -16,6 +16,26 @@ use std::{net, time};
 
 use super::Weigh;
 
+/// What one of each type owns: its generics, the type, whether some value owns anything, and the
+/// bytes, unless no value does.
+macro_rules! owns {
+    ($(
+        $(#[$doc:meta])* [$($generics:tt)*] $type:ty, $owns:expr $(, |$value:ident| $bytes:expr)?;
+    )*) => {
+        $($(#[$doc])*
+        impl<$($generics)*> Weigh for $type {
+            const OWNS: bool = $owns;
+
+            $(fn owned(&self) -> usize {
+                let $value = self;
+                $bytes
+            })?
+        })*
+    };
+}
+
+// ---- nothing ------------------------------------------------------------------------------------
+
 macro_rules! own_nothing {
     ($($type:ty),* $(,)?) => {
         $(impl Weigh for $type {
@@ -38,47 +58,27 @@ own_nothing! {
     atomic::AtomicUsize, str, OsStr, CStr, Path,
 }
 
-/// Shared, or not known: counts for nothing.
-impl<T: ?Sized> Weigh for Weak<T> {
-    const OWNS: bool = false;
+owns! {
+    /// Shared, or not known: counts for nothing.
+    [T: ?Sized] Weak<T>, false;
+    [T: ?Sized] *const T, false;
+    [T: ?Sized] *mut T, false;
+    [T: ?Sized] NonNull<T>, false;
+    [T: ?Sized] PhantomData<T>, false;
+    [T] atomic::AtomicPtr<T>, false;
+    [T] &[T], false;
+    [R] fn() -> R, false;
+    [R, A] fn(A) -> R, false;
+    [R, A, B] fn(A, B) -> R, false;
+    [R, A, B, C] fn(A, B, C) -> R, false;
+    [R, A, B, C, D] fn(A, B, C, D) -> R, false;
 }
-
-/// Pointers count for nothing.
-macro_rules! point {
-    ($($type:ty),* $(,)?) => {
-        $(impl<T: ?Sized> Weigh for $type {
-            const OWNS: bool = false;
-        })*
-    };
-}
-
-point! { *const T, *mut T, NonNull<T>, PhantomData<T> }
 
 // Not all references: where `&Config` were `Weigh`, the compiler would suggest a borrow to those
 // whose `Config` is not, in place of the derive.
 own_nothing! { &str, &CStr, &OsStr, &Path }
 
-impl<T> Weigh for &[T] {
-    const OWNS: bool = false;
-}
-
-impl<T> Weigh for atomic::AtomicPtr<T> {
-    const OWNS: bool = false;
-}
-
-macro_rules! functions {
-    ($($argument:ident)*) => {
-        impl<R, $($argument),*> Weigh for fn($($argument),*) -> R {
-            const OWNS: bool = false;
-        }
-    };
-}
-
-functions! {}
-functions! { A }
-functions! { A B }
-functions! { A B C }
-functions! { A B C D }
+// ---- what is in it ------------------------------------------------------------------------------
 
 macro_rules! tuples {
     ($($field:ident $place:tt),*) => {
@@ -114,36 +114,10 @@ const fn room_for<T>(count: usize) -> usize {
     count.saturating_mul(size_of::<T>())
 }
 
-impl<T: Weigh> Weigh for [T] {
-    const OWNS: bool = T::OWNS;
-
-    fn owned(&self) -> usize {
-        all(self)
-    }
-}
-
-impl<T: Weigh, const N: usize> Weigh for [T; N] {
-    const OWNS: bool = T::OWNS;
-
-    fn owned(&self) -> usize {
-        all(self)
-    }
-}
-
-/// What one of each type owns: its generics, the type, whether some value owns anything, and the
-/// bytes.
-macro_rules! owns {
-    ($($(#[$doc:meta])* [$($generics:tt)*] $type:ty, $owns:expr, |$value:ident| $bytes:expr;)*) => {
-        $($(#[$doc])*
-        impl<$($generics)*> Weigh for $type {
-            const OWNS: bool = $owns;
-
-            fn owned(&self) -> usize {
-                let $value = self;
-                $bytes
-            }
-        })*
-    };
+owns! {
+    [T: Weigh] [T], T::OWNS, |list| all(list);
+    [T: Weigh, const N: usize] [T; N], T::OWNS, |list| all(list);
+    [T: Weigh] Option<T>, T::OWNS, |value| value.as_ref().map_or(0, T::owned);
 }
 
 /// What a lock gives, poisoned or not.
@@ -192,14 +166,6 @@ owns! {
         false => 0,
     };
     [T: Weigh] OnceLock<T>, T::OWNS, |cell| cell.get().map_or(0, T::owned);
-}
-
-impl<T: Weigh> Weigh for Option<T> {
-    const OWNS: bool = T::OWNS;
-
-    fn owned(&self) -> usize {
-        self.as_ref().map_or(0, T::owned)
-    }
 }
 
 // ---- text ---------------------------------------------------------------------------------------
