@@ -183,7 +183,7 @@ fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
 
 /// Frees the object after a grace period. May wait for one: then returns the object, if there is
 /// still no room, to be ended. Never refuses: where it must not wait it goes over the limit.
-#[inline]
+#[inline(always)]
 #[track_caller]
 #[must_use = "dropped, it leaks"]
 pub(crate) fn retire_address<'d, K: Named, P: Pointee>(
@@ -197,7 +197,7 @@ pub(crate) fn retire_address<'d, K: Named, P: Pointee>(
 
 /// Drops the box that `object` came from after a grace period. May wait for one and drop it before
 /// returning. Never refuses: where it must not wait it goes over the limit.
-#[inline]
+#[inline(always)]
 #[track_caller]
 pub(crate) fn retire_box<K: Named, T: Send + 'static>(
     tag: &K,

@@ -39,7 +39,7 @@ impl Named for GlobalHazards {
 /// # Safety
 /// To free it then, on any thread, must be sound: no thread finds it where slots' owners look for
 /// it. `bytes` is what [`Address::charge`] gives for it.
-#[inline]
+#[inline(always)]
 #[track_caller]
 pub(crate) unsafe fn retire<K: Named, P: Pointee>(tag: &K, object: *mut P::Object, bytes: u64) {
     // What is charged is what is queued, and so what is given back: at most so much for an object.

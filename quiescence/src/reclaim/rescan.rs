@@ -71,18 +71,16 @@ fn free(domain: &DomainState, in_hand: &InHand<'_>, objects: Vec<Box<Object>>) {
     if objects.is_empty() {
         return;
     }
-    let (mut panicked, mut freed) = (0, Amount::NONE);
-    let left = running::running_callbacks(&domain.grace_periods, |running| {
+    let mut panicked = 0;
+    let (left, freed) = running::running_callbacks(&domain.grace_periods, |running| {
         for object in objects {
-            let amount = Amount::object(object.bytes);
-            freed = freed.plus(amount);
-            running.begun(freed);
+            running.begin(object.bytes);
             // SAFETY: the scan came after its grace period, and found no slot with its address; or
             // another reference to the object has been put back.
             let free = || unsafe { object.free() };
             panicked += u64::from(!user_code::caught(Site::Callback, free));
         }
-        running.room()
+        (running.room(), running.made.get())
     });
     // At the end, as what they were charged is given back: so a child counts both or none.
     in_hand.forget(freed);

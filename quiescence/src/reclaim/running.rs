@@ -20,7 +20,7 @@ use crate::os::exit;
 #[derive(Debug)]
 pub(crate) struct Running {
     /// What those were charged that have begun. A cell of its own: written for each callback.
-    made: Cell<Amount>,
+    pub(crate) made: Cell<Amount>,
     go: Cell<Go>,
 }
 
@@ -42,10 +42,10 @@ impl Running {
         Self { made: Cell::new(Amount::NONE), go: Cell::new(go) }
     }
 
-    /// Those that have begun were charged `made`.
+    /// One more has begun, which was charged `bytes`.
     #[inline(always)]
-    pub(crate) fn begun(&self, made: Amount) {
-        self.made.set(made);
+    pub(crate) fn begin(&self, bytes: u64) {
+        self.made.set(self.made.get().plus(Amount { objects: 1, bytes }));
     }
 
     /// The room that there is now.

@@ -371,7 +371,7 @@ where
         wants: Wants<At<K, V>>,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Stored<K, V> {
-        if !cfg!(loom) {
+        if !cfg!(loom) && !matches!(wants, Wants::This(_)) {
             // The bucket's line comes while the allocator makes the box.
             prefetch(ptr::from_ref(self.own_table().bucket(hash as usize)).cast());
         }
