@@ -199,8 +199,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         cpu.is_some_and(PerCpu::is_online)
             && self.on(Hook::IrqExit, |at| {
                 let is_back = !interrupt.was_extended || at.own.place != Place::Kernel;
-                const WHAT: &str = "its CPU has left where it came from";
-                let is_right = self.check(Hook::IrqExit, is_back, WHAT);
+                let is_right = self.check(Hook::IrqExit, is_back, "it has left where it came from");
                 if is_right && interrupt.was_extended {
                     at.words().enter();
                 }

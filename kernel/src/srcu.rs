@@ -514,8 +514,7 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
     }
 
     fn may_wait(&self) -> Result<(), Refused> {
-        let thread = Some(self.platform.thread());
-        match self.locked(|own, _| own.driver) == thread {
+        match self.locked(|own, _| own.driver) == Some(self.platform.thread()) {
             true => Err(Refused::InCallback),
             false if !self.platform.is_preemptible() => Err(Refused::InSection),
             false => Ok(()),
