@@ -199,12 +199,12 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         cpu.is_some_and(PerCpu::is_online)
             && self.on(Hook::IrqExit, |at| {
                 let is_back = !interrupt.was_extended || at.own.place != Place::Kernel;
-                if self.check(Hook::IrqExit, is_back, "its CPU has left where it came from")
-                    && interrupt.was_extended
-                {
+                let is_right = self.check(Hook::IrqExit, is_back, "it has left where it came from");
+                if is_right && interrupt.was_extended {
                     at.words().enter();
                 }
-                at.has_demand()
+                // One that is refused is awake, and is to look after itself.
+                !is_right || at.has_demand()
             }) == Some(true)
     }
 

@@ -58,8 +58,8 @@ pub unsafe trait Platform: Sync {
     fn thread(&self) -> usize;
 
     /// Makes each of these CPUs pass through its scheduler as soon as it can, by an interrupt that
-    /// sets "needs rescheduling". The current CPU may be among them. Called with interrupts off: it
-    /// must not wait for an answer.
+    /// sets "needs rescheduling". The current CPU may be among them, and one that has gone offline
+    /// just now. Called with interrupts off: it must not wait for an answer.
     fn resched(&self, cpus: &CpuSet);
 
     /// Makes the worker of `cpu`, which is this CPU, call
@@ -70,9 +70,9 @@ pub unsafe trait Platform: Sync {
     fn wake_worker(&self, cpu: usize);
 
     /// Sleeps until `done` returns true, and does not unwind. The thread itself calls `done`, in no
-    /// section, with interrupts on: once more after it has announced that it sleeps, and after each
-    /// [`wake_waiters`](Self::wake_waiters). `done` may call the functions here, so the thread must
-    /// hold none of the platform's locks.
+    /// section, with interrupts on: once more after it has announced that it sleeps, with a full
+    /// fence or a lock in between, and after each [`wake_waiters`](Self::wake_waiters). `done` may
+    /// call the functions here, so the thread must hold none of the platform's locks.
     ///
     /// With `polls`, no wake-up announces that there is something to check: the thread calls `done`
     /// repeatedly, and lets other threads run in between. If it sleeps instead, it is woken

@@ -361,6 +361,8 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
             let idle_ns = now_ns.wrapping_sub(own.idle_since_ns);
             let urgency = urgency.unwrap_or_else(|| own.machine.urgency_of_synchronize(idle_ns));
             let cookie = own.machine.request(urgency);
+            // The delay function may unwind here: the head is not queued yet.
+            let wakes = own.is_left(now_ns, self.tick_ns);
             if let Some((head, run)) = callback {
                 // SAFETY: the caller's.
                 unsafe { own.queue.push(head, run) };
@@ -369,7 +371,7 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
                 // There is room: no more than two grace periods are waited for.
                 own.callbacks.accelerate(grace::Cookie::from_bits(cookie.to_bits()));
             }
-            (cookie, own.is_left(now_ns, self.tick_ns))
+            (cookie, wakes)
         });
         if wakes {
             self.wake();
@@ -512,8 +514,7 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
     }
 
     fn may_wait(&self) -> Result<(), Refused> {
-        let thread = Some(self.platform.thread());
-        match self.locked(|own, _| own.driver) == thread {
+        match self.locked(|own, _| own.driver) == Some(self.platform.thread()) {
             true => Err(Refused::InCallback),
             false if !self.platform.is_preemptible() => Err(Refused::InSection),
             false => Ok(()),

@@ -8,7 +8,6 @@
 use grace::Urgency;
 
 use super::Callback;
-use super::counters::is_after;
 
 /// Callbacks that wait for the same grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,9 +79,11 @@ impl Callbacks {
         true
     }
 
-    /// Makes ready what waits for grace periods up to `finished`.
+    /// Makes ready what waits for grace periods up to `finished`: all but the next two, however
+    /// many numbers ago the CPU looked last.
     pub(super) fn advance(&mut self, finished: u32) {
-        while self.current.count != 0 && !is_after(self.current.number, finished) {
+        let waits = |number: u32| matches!(number.wrapping_sub(finished), 1 | 2);
+        while self.current.count != 0 && !waits(self.current.number) {
             self.ready.add(self.current);
             self.current = self.next;
             self.next = List::EMPTY;
@@ -156,6 +157,17 @@ mod tests {
         queue(&mut callbacks, SMALL, 1, 0);
         assert_eq!((callbacks.ready(), callbacks.unready()), ((3, Urgency::Normal), 1));
         assert_eq!((callbacks.count(), callbacks.bytes()), (4, 35));
+    }
+
+    #[test]
+    fn callbacks_are_ready_however_late_that_is_noticed() {
+        let mut callbacks = Callbacks::EMPTY;
+        for late in [0, 1 << 30, 1 << 31, u32::MAX - 2] {
+            callbacks.queue(SMALL);
+            assert!(callbacks.assign(7, 5));
+            callbacks.advance(7_u32.wrapping_add(late));
+            assert_eq!(callbacks.take(2), 1, "{late} numbers later");
+        }
     }
 
     #[test]

@@ -82,10 +82,11 @@ impl<A: Store, S: Steps> Tick<A, S> {
         }
     }
 
-    /// Whether the batch of `cpu`'s current callbacks has ended.
+    /// Whether the batch of `cpu`'s current callbacks has ended: it is neither the one in progress
+    /// nor the next, however many batches ago the CPU looked last.
     fn is_ready(&self, cpu: usize) -> bool {
         let own = &self.own[cpu];
-        own.current != 0 && is_after(self.current, own.batch)
+        own.current != 0 && own.batch.wrapping_sub(self.current) > 1
     }
 
     /// Whether a softirq on `cpu` has something to do.
@@ -253,5 +254,25 @@ impl<A: Store, S: Steps> Engine for Tick<A, S> {
 
     fn waiting(&self, cpu: usize) -> u64 {
         self.own.get(cpu).map_or(0, |own| own.next + own.current)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::store::Fixed;
+
+    #[test]
+    fn a_batch_is_over_however_late_that_is_noticed() {
+        let mut tick = Tick::with(Fixed::<1>(1), Start::default(), Intact);
+        let own = Own { next: 0, current: 1, batch: 8, snapshot: None };
+        for (current, is_ready) in [(7, false), (8, false), (9, true)] {
+            (tick.own[0], tick.current) = (own, current);
+            assert_eq!(tick.is_ready(0), is_ready);
+        }
+        for late in [1 << 30, 1 << 31, u32::MAX - 2] {
+            (tick.own[0], tick.current) = (own, 9_u32.wrapping_add(late));
+            assert!(tick.is_ready(0), "{late} numbers later");
+        }
     }
 }

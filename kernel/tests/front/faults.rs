@@ -171,7 +171,7 @@ fn a_handler_that_has_switched_threads_does_not_put_its_cpu_back_into_user_mode(
     let interrupt = machine.enter(1);
     on(1, || machine.kernel.user_exit());
     on(1, || machine.kernel.context_switch());
-    machine.exit(1, interrupt);
+    assert!(machine.exit(1, interrupt), "the tick of a CPU that is awake goes on");
     assert_eq!(machine.misuses(), (1, Hook::IrqExit));
     machine.assert_is_waited_for(1);
 }

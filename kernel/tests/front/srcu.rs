@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 
+use grace::srcu::Situation;
 use kernel::Refused;
 use kernel::srcu::{AdaptiveDelay, Delay, Published, Srcu, SrcuGuard, Wait};
 
 use crate::board::{
     Board, TICK_NS, Wires, as_thread, callback, count, counter, interrupt_after, migrate, on,
-    run_callback, section, with_meanwhile,
+    run_callback, section, with_meanwhile, with_nmi,
 };
 
 const HZ: u32 = 1_000;
@@ -399,6 +400,74 @@ fn a_callback_that_panics_has_run_and_the_next_ones_do() {
     domain.free(&freed);
     assert!(catch_unwind(AssertUnwindSafe(|| domain.work())).is_err() && count(&freed) == 0);
     with_worker(&domain, 1, || domain.srcu.barrier());
+    assert_eq!(count(&freed), 1);
+}
+
+thread_local! {
+    /// How often a [`Panics`] was asked how long to spin.
+    static SPINS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A delay function that spins once, and panics when it is asked a second time how long.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Panics;
+
+impl Delay for Panics {
+    fn extra_check(&self, _: &mut u32, _: Situation) -> bool {
+        true
+    }
+
+    fn asks_after_each_check(&self) -> bool {
+        false
+    }
+
+    fn spin_us(&self, _: bool) -> u32 {
+        SPINS.set(SPINS.get() + 1);
+        assert!(SPINS.get() != 2, "as the test wants");
+        1
+    }
+
+    fn first_wait(&self, _: &mut u32, _: Situation) -> Wait {
+        Wait::NONE
+    }
+
+    fn wait(&self, _: &mut u32, _: Situation) -> Wait {
+        Wait::NONE
+    }
+
+    fn callback_delay_jiffies(&self, _: &mut u32, _: Situation) -> u32 {
+        0
+    }
+
+    fn runs_per_jiffy_max(&self) -> u32 {
+        u32::MAX
+    }
+}
+
+/// The head of a `synchronize` is on the stack that unwinds.
+#[test]
+fn who_is_unwound_by_a_delay_function_leaves_no_callback_behind() {
+    let domain = Domain::new(Panics);
+    let freed = counter();
+    let counts = freed.clone();
+    let head = callback(0, Box::new(move || _ = counts.fetch_add(1, SeqCst)));
+    // SAFETY: this thread alone has it, and the last call alone succeeds.
+    let call = move |domain: &Domain<Panics>| unsafe { domain.srcu.call(head, run_callback) };
+    let section = domain.srcu.read();
+    domain.srcu.start();
+    let asks = domain.clone();
+    // It comes in the driver's spin, and in none of the lock.
+    let asker = Rc::new(move || {
+        if SPINS.get() == 1 {
+            let unwound = catch_unwind(AssertUnwindSafe(|| call(&asks)));
+            assert!(unwound.is_err());
+        }
+    });
+    with_nmi(asker, || (0..ENOUGH).for_each(|_| _ = domain.round()));
+    drop(section);
+    assert!(SPINS.get() >= 2, "it was asked");
+    assert_eq!(call(&domain), Ok(()), "it is in no queue");
+    domain.work();
     assert_eq!(count(&freed), 1);
 }
 
