@@ -118,18 +118,18 @@ pub(super) fn wait_for(
 /// What a child's report says is wrong, whether or not a step was removed; or its end, with this
 /// code, after a report that is clean.
 fn trouble_in(report: &Value, code: Option<i32>) -> Option<String> {
-    let expected = match report["verdict"].as_str() {
-        Some("clean") => Verdict::Clean,
-        Some("missed") => Verdict::Missed,
-        Some("interrupted") => Verdict::Interrupted,
+    let told = match report["verdict"].as_str() {
+        Some("clean") => Verdict::Clean.exit_code(),
+        Some("missed") => Verdict::Missed.exit_code(),
+        Some("interrupted") => Verdict::Interrupted.exit_code(),
         _ => {
             let first = &report["first_fault"];
             let text = |field: &str| first[field].as_str().unwrap_or("unknown").to_owned();
             return Some(format!("{}: {}", text("kind"), text("detail")));
         }
     };
-    let is_as_told = code == Some(expected.exit_code().into());
-    (!is_as_told).then(|| format!("told that it was {expected:?}, and ended with {code:?}"))
+    let ended = || format!("it ended with {code:?} and not with {told} after its report");
+    (code != Some(told.into())).then(ended)
 }
 
 #[cfg(test)]

@@ -296,8 +296,8 @@ impl Member<'_> {
         self.seen((begin, end), seen.into_iter(), false);
     }
 
-    /// Records what a walk has seen, and which keys it has not. A key that it has seen twice was not
-    /// there in between, unless the walk `asks_again` about one that was replaced.
+    /// Records what a walk has seen, and which keys it has not. A key that it has seen twice was
+    /// not there in between, unless the walk `asks_again` about one that was replaced.
     fn seen(&self, moments: (u64, u64), seen: impl Iterator<Item = (u64, u64)>, asks_again: bool) {
         let mut looks = vec![0; self.round.keys as usize];
         for (key, number) in seen {
