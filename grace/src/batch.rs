@@ -167,7 +167,7 @@ pub const fn urgency(zone: Zone) -> Urgency {
 /// assert_eq!(in_one_go(128_000, 32, BATCH), 1_000);
 /// ```
 pub const fn in_one_go(ready: u64, least: u64, batch: u64) -> u64 {
-    let many = if ready > 2 * batch { ready >> RUN_SHIFT } else { 0 };
+    let many = if ready > batch.saturating_mul(2) { ready >> RUN_SHIFT } else { 0 };
     let many = if least > many { least } else { many };
     if many < ready { many } else { ready }
 }

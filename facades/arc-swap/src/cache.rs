@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use crate::strategy::Strategy;
-use crate::{ArcSwapAny, RefCnt, ptr_eq};
+use crate::{ArcSwapAny, RefCnt};
 
 /// What gives a reference to a value that is up to date.
 pub trait Access<T> {
@@ -40,7 +40,7 @@ where
     #[inline]
     pub fn load(&mut self) -> &T {
         let now = self.arc_swap.load();
-        if !ptr_eq::<T::Base>(&self.cached, &*now) {
+        if T::as_ptr(&self.cached) != T::as_ptr(&now) {
             self.cached = crate::Guard::into_inner(now);
         }
         &self.cached

@@ -8,6 +8,10 @@
 //!   two looks.
 //! - An update executes a `membarrier(2)` while there are more than some thousand loads for each;
 //!   otherwise loads and updates execute a full fence each.
+//! - Loads are Acquire and updates are AcqRel. Those of two places have no order that all threads
+//!   agree on: no operation is sure to have a `SeqCst` read-modify-write.
+//! - [`RefCnt`] has one condition more: the byte at the address belongs to the object, unless its
+//!   `TAG` says that the object may end there. That is its default if `Base` has no bytes.
 //! - Each [strategy] works in the same way; `RwLock<()>` takes no lock.
 //! - It needs the standard library.
 
@@ -21,7 +25,6 @@ pub mod strategy;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::ptr;
 use std::sync::Arc;
 
 use quiescence::cell::{ExactCell, ExactGuard};
@@ -239,8 +242,3 @@ pub type IndependentArcSwap<T> = ArcSwapAny<Arc<T>, IndependentStrategy>;
 /// A place for a [`Weak`](std::sync::Weak).
 #[cfg(feature = "weak")]
 pub type ArcSwapWeak<T> = ArcSwapAny<std::sync::Weak<T>>;
-
-/// Whether two pointers have the same address.
-fn ptr_eq<B>(a: impl AsRaw<B>, b: impl AsRaw<B>) -> bool {
-    ptr::eq(a.as_raw(), b.as_raw())
-}

@@ -24,6 +24,9 @@ const BATCH: usize = 256;
 /// How long a thread waits for room at the end of a guard.
 const PATIENCE: Duration = Duration::from_millis(10);
 
+/// How often [`Collector::reclaim_all`] looks in vain before it gives up, at least.
+const LOOKS: u32 = 100;
+
 /// The collector: objects are retired to it, and guards protect them.
 ///
 /// ```
@@ -187,23 +190,24 @@ impl Collector {
         self.has_ended();
     }
 
-    /// Reclaims retired objects: all of them, if no guard lives.
+    /// Reclaims retired objects, and what their reclaimers retire: all of them, if no guard lives.
     ///
     /// # Safety
     /// No thread uses a retired object. (Objects that a guard still protects are spared all the
-    /// same: programs share collectors.)
+    /// same: programs share collectors. It is taken to be a guard that holds them up if nothing
+    /// could be reclaimed for 10 ms, at a hundred looks.)
     pub unsafe fn reclaim_all(&self) {
         let state = self.state();
-        let began = Instant::now();
-        loop {
+        let (mut looks, mut began) = (0, Instant::now());
+        // Another thread may be driving the grace period, or this one may have lost its CPU.
+        while state.objects.load(Relaxed) != 0 && (looks < LOOKS || began.elapsed() < PATIENCE) {
             state.seal_all();
-            self.reclaim_ready();
-            // Reclaimers may retire more objects, and another thread may be driving the grace
-            // period.
-            if state.objects.load(Relaxed) == 0 || began.elapsed() >= PATIENCE {
-                return;
+            if self.reclaim_ready() {
+                (looks, began) = (0, Instant::now());
+            } else {
+                looks += 1;
+                os_thread::yield_now();
             }
-            os_thread::yield_now();
         }
     }
 
@@ -283,10 +287,16 @@ impl Collector {
         let is_last = self.state().owned_guards.fetch_sub(1, SeqCst) == 1;
         self.has_ended();
         let began = Instant::now();
-        while is_last && self.has_waiting() && began.elapsed() < 2 * PATIENCE {
+        let waits = || self.has_waiting() && self.may_reclaim() && began.elapsed() < 2 * PATIENCE;
+        while is_last && waits() {
             os_thread::yield_now();
             self.settle();
         }
+    }
+
+    /// Whether this thread is in no section and in no reclaimer.
+    fn may_reclaim(&self) -> bool {
+        !RECLAIMS.get() && raw::nesting(&self.state().domain) == 0
     }
 
     /// Reclaims ready batches, and waits for room if too many objects wait. Does nothing in a
@@ -294,7 +304,7 @@ impl Collector {
     #[cold]
     pub(crate) fn settle(&self) {
         let state = self.state();
-        if RECLAIMS.get() || raw::nesting(&state.domain) != 0 {
+        if !self.may_reclaim() {
             return;
         }
         self.reclaim_ready();
@@ -309,11 +319,14 @@ impl Collector {
         }
     }
 
-    fn reclaim_ready(&self) {
-        let state = self.state();
-        while let Some(batch) = state.take_ready() {
+    /// Reclaims ready batches; says whether there were any.
+    fn reclaim_ready(&self) -> bool {
+        let mut any = false;
+        while let Some(batch) = self.state().take_ready() {
             self.run(batch);
+            any = true;
         }
+        any
     }
 
     /// Reclaims a batch. If a reclaimer panics, the rest of the batch waits again.
@@ -362,7 +375,7 @@ impl Drop for Collector {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The data behind the locks is consistent at any time.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

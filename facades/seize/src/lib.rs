@@ -13,10 +13,14 @@
 //!
 //! # Memory
 //! Waiting objects are limited as in a new domain (`QUIESCENCE_LIMIT_BYTES`,
-//! `QUIESCENCE_LIMIT_OBJECTS`). **If more objects wait when a thread's outermost guard ends, the
-//! thread waits for room, for 10 ms at most**: not longer, since the guard that holds them up may
-//! belong to a thread that waits for this one. So the rate is bounded: each thread adds at most a
-//! batch in 10 ms. An object counts with its own bytes.
+//! `QUIESCENCE_LIMIT_OBJECTS`). **If more objects wait when a thread's outermost guard ends, or an
+//! owned guard outside of others, the thread waits for room, for 10 ms at most**: not longer, since
+//! the guard that holds them up may belong to a thread that waits for this one. So the rate is
+//! bounded: each thread adds at most what it retires under one outermost guard in 10 ms. An object
+//! counts with its own bytes.
+//!
+//! The end of the last owned guard waits for 20 ms at most, while a batch waits and the thread has
+//! no other guard: the objects that only owned guards held up are reclaimed before it returns.
 //!
 //! # What differs from `seize`
 //! - A batch belongs to one thread, or to a few threads whose ids have the same remainder. By

@@ -1,39 +1,45 @@
 //! Thread numbers. They are dense: the smallest free number is reused first.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The free numbers, and the first one that was never used.
-static FREE: Mutex<(BinaryHeap<Reverse<usize>>, usize)> = Mutex::new((BinaryHeap::new(), 0));
+use crate::collector::lock;
+
+/// The numbers that were given back.
+static FREE: Mutex<BinaryHeap<Reverse<usize>>> = Mutex::new(BinaryHeap::new());
+/// The first number that was never used.
+static UNUSED: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static ID: Id = Id::take();
+    /// The thread's number. Without a destructor: it is asked for to the very end.
+    static ID: Cell<Option<usize>> = const { Cell::new(None) };
+    static OWNER: Owner = const { Owner };
 }
 
-struct Id(usize);
+/// Gives the number back when the thread ends.
+struct Owner;
 
-impl Id {
-    fn take() -> Self {
-        let (free, unused) = &mut *FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        Self(free.pop().map_or_else(
-            || {
-                *unused += 1;
-                *unused - 1
-            },
-            |Reverse(id)| id,
-        ))
-    }
-}
-
-impl Drop for Id {
+impl Drop for Owner {
     fn drop(&mut self) {
-        FREE.lock().unwrap_or_else(PoisonError::into_inner).0.push(Reverse(self.0));
+        lock(&FREE).extend(ID.take().map(Reverse));
     }
 }
 
-/// The number of the calling thread. Once its thread-local storage is gone it is 0, which another
-/// thread may have too.
+/// The number of the calling thread. After it was given back, later destructors of thread-locals
+/// get another one, which is not used again.
+#[inline]
 pub(crate) fn id() -> usize {
-    ID.try_with(|id| id.0).unwrap_or(0)
+    ID.get().unwrap_or_else(first)
+}
+
+#[cold]
+fn first() -> usize {
+    // Relaxed: each caller gets another one.
+    let id = lock(&FREE).pop().map_or_else(|| UNUSED.fetch_add(1, Relaxed), |Reverse(id)| id);
+    ID.set(Some(id));
+    let _ = OWNER.try_with(|_| ()); // it may be gone
+    id
 }

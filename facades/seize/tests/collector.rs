@@ -1,12 +1,13 @@
 //! What programs on seize rely on, beyond the original's own tests (`cargo xtask facades seize`).
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use seize::{Collector, Guard, OwnedGuard, reclaim};
@@ -107,6 +108,34 @@ fn reclaim_all_reclaims_what_reclaimers_retire() {
     assert_eq!(drops.load(SeqCst), 2);
 }
 
+/// A fault: it gave up after 10 ms, although each reclaimer retired one more object and no guard
+/// lived.
+#[test]
+fn reclaim_all_gave_up_while_reclaimers_retired_more() {
+    struct Link {
+        left: u32,
+        drops: Arc<AtomicUsize>,
+    }
+    unsafe fn reclaim(link: *mut Link, collector: &Collector) {
+        // SAFETY: from a box, and reclaimed once.
+        let mut link = unsafe { Box::from_raw(link) };
+        link.drops.fetch_add(1, SeqCst);
+        if link.left != 0 {
+            link.left -= 1;
+            // SAFETY: from a box, and no thread knows of it.
+            unsafe { collector.retire(Box::into_raw(link), reclaim) };
+        }
+    }
+    const LINKS: u32 = 20_000;
+    let (collector, drops) = (Collector::new(), Arc::new(AtomicUsize::new(0)));
+    let first = Box::new(Link { left: LINKS - 1, drops: Arc::clone(&drops) });
+    // SAFETY: from a box, and no thread knows of it.
+    unsafe { collector.retire(Box::into_raw(first), reclaim) };
+    // SAFETY: no thread uses any of it.
+    unsafe { collector.reclaim_all() };
+    assert_eq!(drops.load(SeqCst), LINKS as usize);
+}
+
 /// A thread's first owned guard during an update: each of the two sees the other.
 #[test]
 fn the_first_owned_guard_is_seen() {
@@ -188,4 +217,34 @@ fn ids_of_threads_are_small_and_used_again() {
         .map(|_| thread::scope(|s| s.spawn(|| collector.enter_owned().thread_id()).join().unwrap()))
         .collect();
     assert!(ids.iter().all(|id| *id != mine && *id < 20), "{ids:?} beside {mine}");
+}
+
+/// A fault: a thread whose own number had been given back had that of another thread.
+#[test]
+fn ids_of_threads_that_end_were_those_of_others() {
+    struct Last(Arc<Collector>, Arc<Barrier>, Arc<Mutex<Vec<usize>>>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let id = self.0.enter().thread_id();
+            self.2.lock().unwrap().push(id);
+            self.1.wait(); // both are there
+        }
+    }
+    thread_local!(static LAST: RefCell<Option<Last>> = const { RefCell::new(None) });
+    let (collector, both) = (Arc::new(Collector::new()), Arc::new(Barrier::new(2)));
+    let ids: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let last = Last(Arc::clone(&collector), Arc::clone(&both), Arc::clone(&ids));
+            thread::spawn(move || {
+                let collector = Arc::clone(&last.0);
+                // Before the thread has a number: so it is dropped after that.
+                LAST.set(Some(last));
+                collector.enter().thread_id()
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| _ = thread.join().unwrap());
+    let ids = ids.lock().unwrap();
+    assert_ne!(ids[0], ids[1]);
 }

@@ -72,7 +72,7 @@ impl Budget {
     /// long enough that the turn is at most the share of turn and rest together.
     pub const fn rest_ns(self, spent_ns: u64, tick_ns: u64) -> u64 {
         let share = self.share_ppm as u128;
-        let rest = spent_ns as u128 * (1_000_000 - share) / share;
+        let rest = (spent_ns as u128 * (1_000_000 - share)).div_ceil(share);
         let rest = if rest > u64::MAX as u128 { u64::MAX } else { rest as u64 };
         if rest > tick_ns { rest } else { tick_ns }
     }

@@ -178,7 +178,7 @@ impl Published {
             && (now.in_progress || self.counts_when_idle)
         {
             if *count <= limit {
-                *count += 1;
+                *count = count.saturating_add(1);
             }
             jiffies = u32::from(*count > limit);
         }

@@ -19,6 +19,7 @@ macro_rules! given {
     }};
 }
 
+mod ends;
 mod limit;
 mod machine;
 mod segments;

@@ -59,6 +59,7 @@ impl Slot {
         expected: *mut T,
         fence: impl Fn(),
     ) -> (*mut T, bool) {
+        //~ point protecting
         // Release: hands on what the thread that cleared the slot before has read [HP-2].
         self.0.store(expected.cast(), Release); //~ hazard-reuse
         fence(); // [HP-1]

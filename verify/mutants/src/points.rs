@@ -67,8 +67,12 @@ pub enum Point {
     NodeSought,
     /// The entries of a bucket have been copied, and the bucket does not say so yet.
     BucketMoving,
+    /// A walk over a hash map has loaded the word of a bucket with a node, and not yet its slots.
+    HeadLoaded,
     /// An updater of an exact cell has marked a borrow as paid.
     BorrowPaid,
+    /// A reader has loaded what its hazard pointer is to protect, and not yet stored it there.
+    Protecting,
 }
 
 static HOOK: OnceLock<fn(Point)> = OnceLock::new();

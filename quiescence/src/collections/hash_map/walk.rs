@@ -154,6 +154,7 @@ impl<E> Walk<E> {
     fn load_head(&mut self, bucket: &Bucket<E>) -> (u64, Option<NodeRef<E>>) {
         loop {
             let (word, node) = search::load(bucket);
+            //~ head-loaded
             self.heads = 0;
             for entry in bucket.live(word, None).filter(|entry| !entry.is_null()) {
                 self.head[self.heads] = entry;

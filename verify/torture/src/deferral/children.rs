@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Operation, ThreadContext};
 use crate::kinds::FaultKind;
-use crate::report::Setup;
+use crate::report::{Setup, Verdict};
 
 /// What a child is about.
 const ROLES: [&str; 4] =
@@ -86,7 +86,7 @@ fn watch(context: &ThreadContext, child: Child) -> Option<String> {
     let mut text = String::new();
     let read = child.stdout.map(|mut stdout| stdout.read_to_string(&mut text));
     match serde_json::from_str(&text) {
-        Ok(report) => trouble_in(&report),
+        Ok(report) => trouble_in(&report, status.exit_status()),
         Err(_) => Some(format!("{status:?}, without a report ({read:?})")),
     }
 }
@@ -115,16 +115,21 @@ pub(super) fn wait_for(
     None
 }
 
-/// What a child's report says is wrong, whether or not a step was removed.
-fn trouble_in(report: &Value) -> Option<String> {
-    match report["verdict"].as_str() {
-        Some("clean" | "missed" | "interrupted") => None,
+/// What a child's report says is wrong, whether or not a step was removed; or its end, with this
+/// code, after a report that is clean.
+fn trouble_in(report: &Value, code: Option<i32>) -> Option<String> {
+    let told = match report["verdict"].as_str() {
+        Some("clean") => Verdict::Clean.exit_code(),
+        Some("missed") => Verdict::Missed.exit_code(),
+        Some("interrupted") => Verdict::Interrupted.exit_code(),
         _ => {
             let first = &report["first_fault"];
             let text = |field: &str| first[field].as_str().unwrap_or("unknown").to_owned();
-            Some(format!("{}: {}", text("kind"), text("detail")))
+            return Some(format!("{}: {}", text("kind"), text("detail")));
         }
-    }
+    };
+    let ended = || format!("it ended with {code:?} and not with {told} after its report");
+    (code != Some(told.into())).then(ended)
 }
 
 #[cfg(test)]
@@ -134,9 +139,18 @@ mod tests {
     #[test]
     fn a_childs_fault_is_told_and_a_clean_one_is_not() {
         let fault = r#"{"verdict": "caught", "first_fault": {"kind": "stuck", "detail": "x"}}"#;
-        let report = |text| serde_json::from_str(text).expect("JSON");
-        assert_eq!(trouble_in(&report(fault)).as_deref(), Some("stuck: x"));
-        assert_eq!(trouble_in(&report(r#"{"verdict": "clean", "first_fault": null}"#)), None);
-        assert!(trouble_in(&report("{}")).is_some(), "no verdict is none");
+        let trouble = |text, code| trouble_in(&serde_json::from_str(text).expect("JSON"), code);
+        assert_eq!(trouble(fault, Some(0)).as_deref(), Some("stuck: x"));
+        assert_eq!(trouble(r#"{"verdict": "clean", "first_fault": null}"#, Some(0)), None);
+        assert_eq!(trouble(r#"{"verdict": "missed"}"#, Some(1)), None);
+        assert!(trouble("{}", Some(0)).is_some(), "no verdict is none");
+    }
+
+    /// What a child does after its report is the library's end of the process.
+    #[test]
+    fn a_child_that_crashed_after_its_report_was_clean() {
+        let clean = serde_json::json!({"verdict": "clean"});
+        assert!(trouble_in(&clean, None).is_some(), "by a signal");
+        assert!(trouble_in(&clean, Some(101)).is_some());
     }
 }

@@ -19,7 +19,8 @@ use crate::random::Random;
 const PAUSE_MAX_US: u64 = 300;
 
 /// The same, of a reader that knows its index and is counted nowhere: two grace periods have to go
-/// by meanwhile, and those of sleepable domains have CPUs to share with eight readers for each.
+/// by meanwhile, and those of sleepable domains have CPUs to share with eight readers for each. And
+/// of a walk, which several updates of one bucket have to overtake.
 const STALL_MAX_US: u64 = 4_000;
 
 /// The longest spin at a point, in turns.
@@ -69,7 +70,8 @@ fn hook(point: Point) {
     let late = random.one_in(if LATE.get() { 2 } else { pause_one_in });
     LATE.set(late);
     if late {
-        let longest_us = if point == Point::IndexChosen { STALL_MAX_US } else { PAUSE_MAX_US };
+        let stalls = matches!(point, Point::IndexChosen | Point::HeadLoaded);
+        let longest_us = if stalls { STALL_MAX_US } else { PAUSE_MAX_US };
         thread::sleep(Duration::from_micros(1 + random.below(longest_us)));
     } else if random.one_in(yield_one_in) {
         thread::yield_now();
@@ -95,10 +97,10 @@ const fn chances(point: Point) -> (u64, u64) {
         Point::Added => (512, 8192),
         Point::Charged | Point::Leaving => (8, 64),
         // Look-ups and updates of maps pass these.
-        Point::SlotFound => (32, 512),
+        Point::SlotFound | Point::Protecting => (32, 512),
         Point::SlotTagged | Point::BucketLocked | Point::BucketMoving => (32, 256),
         // These are rare.
-        Point::NodeSought => (4, 16),
+        Point::NodeSought | Point::HeadLoaded => (4, 16),
         Point::BeforeMark | Point::Marked => (4, 8),
         Point::BeforeUnregister | Point::Unregistered | Point::Orphaned => (4, 8),
         Point::TableHeld | Point::TableAwaited | Point::TableUsed | Point::BucketClaimed => (4, 8),

@@ -43,8 +43,9 @@ const SUMS_MAX: u32 = 100;
 /// A map, and what its threads share.
 pub(super) struct Round {
     map: Map,
-    crowded: Crowded,
     keys: u64,
+    /// How many fillers there are of each kind, below this.
+    fillers: u64,
     /// What may wait in the domain.
     bytes_max: u64,
     /// What the keys had that are never removed, from the first of them on.
@@ -82,7 +83,10 @@ impl Round {
     pub(super) fn new(map: Map, crowded: Crowded, keys: u64, context: &ThreadContext) -> Self {
         let (steady, clock) = (Vec::new(), AtomicU64::new(0));
         let bytes_max = bound::bytes_max(crowded);
-        let mut this = Self { map, crowded, keys, bytes_max, steady, clock };
+        // Without them a bucket's node comes and goes, and entries out of it into the slots.
+        let is_full = crowded == Crowded::Not || context.one_in(2);
+        let fillers = if is_full { fillers_max(crowded) } else { 1 };
+        let mut this = Self { map, keys, fillers, bytes_max, steady, clock };
         for key in keys / 2..keys {
             let (value, number) = this.member(context).made(key);
             this.steady.push(number);
@@ -284,16 +288,25 @@ impl Member<'_> {
         }
         let end = self.round.moment();
         self.context.did(Operation::MapWalk);
-        self.seen((begin, end), kept[from..].iter().map(|(_, key, number)| (*key, *number)));
+        let mut seen: Vec<_> = kept[from..].iter().map(|(_, key, of)| (*key, *of)).collect();
+        seen.sort_unstable();
+        self.context.expect(seen.is_sorted_by(|a, b| a < b), FaultKind::History, NAME, || {
+            format!("a walk visited an entry twice: {seen:x?}")
+        });
+        self.seen((begin, end), seen.into_iter(), false);
     }
 
-    /// Records what a walk has seen, and which keys it has not.
-    fn seen(&self, moments: (u64, u64), seen: impl Iterator<Item = (u64, u64)>) {
+    /// Records what a walk has seen, and which keys it has not. A key that it has seen twice was
+    /// not there in between, unless the walk `asks_again` about one that was replaced.
+    fn seen(&self, moments: (u64, u64), seen: impl Iterator<Item = (u64, u64)>, asks_again: bool) {
         let mut looks = vec![0; self.round.keys as usize];
         for (key, number) in seen {
             looks[key as usize] += 1;
             if looks[key as usize] <= LOOKS_MAX {
                 self.log(key, moments, left(Some(number)));
+            }
+            if looks[key as usize] == 2 && !asks_again {
+                self.log(key, moments, left(None));
             }
         }
         for (key, _) in looks.into_iter().enumerate().filter(|(_, looks)| *looks == 0) {
@@ -422,7 +435,7 @@ impl Member<'_> {
         self.over(&mut asked);
         let end = self.round.moment();
         self.context.did(Operation::MapRetain);
-        self.seen((begin, end), seen.into_iter());
+        self.seen((begin, end), seen.into_iter(), true);
     }
 
     /// Records the removal that was asked for last, if there is one. Whether it was this call that
@@ -438,7 +451,7 @@ impl Member<'_> {
     fn grow_and_shrink(&self) {
         let (context, map) = (self.context, &self.round.map);
         let from = FILLERS_FROM + context.below(4) * FILLERS;
-        let fillers = from..from + context.below(fillers_max(self.round.crowded));
+        let fillers = from..from + context.below(self.round.fillers);
         match context.below(4) {
             0 => map.reserve(context.below(RESERVED_MAX) as usize),
             1 => map.extend(fillers.map(|key| (entries::key(key), entries::value(key)))),

@@ -13,6 +13,7 @@ mod entries;
 mod history;
 
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use quiescence::{Domain, collections::HashMap, tuning::Engine};
 
@@ -54,16 +55,17 @@ fn round(engine: Engine, context: &ThreadContext) {
             context.spawn("crew of a map", move |context| round.work(context))
         })
         .collect();
-    let logs: Vec<Log> = crew.into_iter().filter_map(|member| member.join().ok()).collect();
-    if logs.len() < CREW {
-        context.expect(context.is_over(), FaultKind::Panic, NAME, || {
-            "a thread of the crew panicked, or did not start; see standard error".to_owned()
-        });
-        return; // there is no whole history
-    }
+    let Some(logs) = recorded(context, crew) else { return };
     let Some(round) = Arc::into_inner(round) else { unreachable!("the crew has ended") };
     check(context, &round, keys, &logs);
     round.end(&domain, context);
+}
+
+/// What the crew has recorded. None if one of it panicked: there is no whole history.
+fn recorded(context: &ThreadContext, crew: Vec<JoinHandle<Log>>) -> Option<Vec<Log>> {
+    // All are joined before that is known: they use the map.
+    let logs: Vec<_> = crew.into_iter().map(|member| context.join(member, NAME)).collect();
+    logs.into_iter().collect()
 }
 
 /// Checks the history of each key.
@@ -75,5 +77,22 @@ fn check(context: &ThreadContext, round: &Round, keys: u64, logs: &[Log]) {
         if let Err(refused) = history::check(round.first(key), &operations) {
             context.fault(FaultKind::History, NAME, || format!("key {key}: {refused}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::tests::context;
+
+    /// If the run was over by then it was none.
+    #[test]
+    fn a_panic_in_the_last_round_was_no_fault() {
+        let context = context();
+        context.ledger.stop();
+        let member = context.spawn("crew of a map", |_| -> Log { panic!("on purpose") });
+        let crew = vec![member.expect("a thread can be had")];
+        assert!(recorded(&context, crew).is_none());
+        assert_eq!(context.ledger.faults(FaultKind::Panic), 1);
     }
 }
