@@ -23,6 +23,12 @@ pub(super) fn acted(value: &u64) -> u64 {
     value + 1
 }
 
+/// User code that returns that.
+pub(super) fn after<T>(value: T) -> T {
+    act();
+    value
+}
+
 pub(super) static MAP: LazyLock<HashMap<u64, u64>> = LazyLock::new(HashMap::new);
 pub(super) static COPIES: LazyLock<CopyMap<u64, u64>> = LazyLock::new(CopyMap::new);
 pub(super) static IDS: LazyLock<IdMap<u64>> = LazyLock::new(IdMap::new);
