@@ -6,44 +6,8 @@ use crate::common::*;
 use std::thread::JoinHandle;
 
 use quiescence::callback_queue::{self, CallbackQueue, Left, Wakes};
-use quiescence::raw::Head;
 
-/// What is pushed in these tests: calls a closure, with its own address in case it wants to be
-/// pushed again.
-#[repr(C)]
-struct Work {
-    head: Head,
-    run: Option<Box<dyn FnMut(*mut Head) -> bool + Send>>,
-}
-
-unsafe extern "C" fn run(head: *mut Head) {
-    let work = head.cast::<Work>();
-    // SAFETY: the head comes first in a work that `push` has boxed.
-    let mut run = unsafe { (*work).run.take() }.expect("pushed with one");
-    if run(head) {
-        // SAFETY: as above; it is not pushed again.
-        drop(unsafe { Box::from_raw(work) });
-    } else {
-        // SAFETY: as above; it was pushed again, and its callback queue's runner is this thread.
-        unsafe { (*work).run = Some(run) };
-    }
-}
-
-fn boxed(f: impl FnMut(*mut Head) -> bool + Send + 'static) -> *mut Head {
-    Box::into_raw(Box::new(Work { head: Head::new(), run: Some(Box::new(f)) })).cast()
-}
-
-fn push(
-    callback_queue: &CallbackQueue,
-    mut f: impl FnMut() + Send + 'static,
-) -> callback_queue::Pushed {
-    let head = boxed(move |_| {
-        f();
-        true
-    });
-    // SAFETY: a box, which `run` frees; the closure may be called anywhere.
-    unsafe { callback_queue.push(head, run) }.unwrap()
-}
+use crate::heads::{boxed, push, run};
 
 fn spawn(callback_queue: &Arc<CallbackQueue>, idle_after: Option<Duration>) -> JoinHandle<Left> {
     let callback_queue = Arc::clone(callback_queue);

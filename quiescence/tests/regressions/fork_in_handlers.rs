@@ -5,7 +5,7 @@ use crate::common::*;
 use quiescence::callback_queue::{self, CallbackQueue, Wakes};
 use quiescence::{ArcCell, cell::Snapshot, tuning::PerCpuPath};
 
-use crate::counted_heads::push;
+use crate::heads::push;
 
 /// Children of one run.
 const CHILDREN: u32 = 40;
@@ -105,8 +105,8 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
 fn a_child_that_comes_back_from_a_wait_for_room_has_room() {
     in_its_own_process!();
     let domain = domain_with_limit(100, 1 << 30);
-    let (queue, ran) = (CallbackQueue::new(&domain, Wakes::Runner), Arc::default());
-    let is_crowded = || push(&queue, &ran).crowded;
+    let (queue, ran) = (CallbackQueue::new(&domain, Wakes::Runner), Arc::<AtomicU64>::default());
+    let is_crowded = || push(&queue, counting(&ran)).crowded;
     assert!((0..101).any(|_| is_crowded()));
     // It forks on top of a wait only, in which this thread has let its locks go.
     storm::handle(libc::SIGUSR2, fork_here);
