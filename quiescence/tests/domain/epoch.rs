@@ -439,8 +439,7 @@ fn beside_a_pinned_thread_what_waits_keeps_the_limit() {
         threads
     });
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    domain.barrier();
-    assert_eq!(drops.load(SeqCst), 2 * count);
+    assert_eq!(settled(&domain, &drops), 2 * count);
 }
 
 /// Without another thread in the way a thread drops itself what it has deferred, as it continues.

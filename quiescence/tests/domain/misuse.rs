@@ -460,8 +460,7 @@ fn a_head_that_is_queued_twice_is_refused_and_named() {
     // SAFETY: a node that no thread can reach.
     unsafe { raw::call_head(&domain, copy.cast(), end_node) };
     drop(guard);
-    domain.barrier();
-    assert_eq!(ended.load(SeqCst), 2);
+    assert_eq!(settled(&domain, &ended), 2);
 }
 
 #[cfg(debug_assertions)]
@@ -497,8 +496,7 @@ fn is_refused_twice(retire: fn(&Domain, *mut Fragile)) {
     assert!(said.contains(&format!("{object:p}")) && said.contains("retired twice"), "{said}");
     assert_eq!(said.matches(&place).count(), 2, "{said}");
     drop(guard);
-    domain.barrier();
-    assert_eq!(dropped.load(SeqCst), 1);
+    assert_eq!(settled(&domain, &dropped), 1);
 }
 
 /// The mistake that grace periods do not forgive: a reader can still find what is about to be
@@ -529,6 +527,5 @@ fn an_object_that_is_retired_while_it_can_be_reached_is_found_by_the_next_reader
     // Now no thread finds them any more.
     assert!(!value.load(&guard).panics && option.load(&guard).is_none());
     drop(guard);
-    domain.barrier();
-    assert_eq!(dropped.load(SeqCst), 2);
+    assert_eq!(settled(&domain, &dropped), 2);
 }

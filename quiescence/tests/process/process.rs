@@ -42,8 +42,7 @@ fn a_child_has_the_forking_thread_only() {
         leave.wait();
         waiter.join().unwrap();
     });
-    domain.barrier();
-    assert_eq!(run.load(SeqCst), 20);
+    assert_eq!(settled(&domain, &run), 20);
 }
 
 #[test]
@@ -83,8 +82,7 @@ fn what_is_lost_in_a_child_takes_up_no_room() {
         scope.spawn(|| domain.barrier());
         meets.wait();
         in_child(|| {
-            domain.barrier();
-            assert_eq!(domain.statistics().bytes_waiting, 0);
+            assert_all_has_run(&domain);
             assert!(domain.try_retire([0_u8; 900].to_vec()).is_ok(), "there is room");
         });
         meets.wait();

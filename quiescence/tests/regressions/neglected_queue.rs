@@ -30,6 +30,5 @@ fn what_is_pushed_beside_a_visitor_waits_for_its_own_grace_period() {
             assert_eq!(ran, [1, 0], "run beside a section that began before it was pushed");
         });
     });
-    domain.barrier();
-    assert_eq!(second.load(SeqCst), 1);
+    assert_eq!(settled(&domain, &second), 1);
 }
