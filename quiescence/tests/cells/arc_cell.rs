@@ -63,7 +63,9 @@ fn a_thread_may_have_any_number_of_guards() {
     let value = Arc::new(7);
     let cell = ArcCell::new(value.clone());
     let mut guards: Vec<_> = (0..20).map(|_| cell.load()).collect();
-    assert_eq!(Arc::strong_count(&value), 2 + 12);
+    // Or more, where guards of a thread that has ended stand in its slots.
+    let count = Arc::strong_count(&value);
+    assert!((2 + 12..=2 + 16).contains(&count), "{count}");
     cell.store(Arc::new(8));
     hazard::barrier();
     assert!(guards.iter().all(|guard| **guard == 7));

@@ -89,7 +89,7 @@ fn what_waits_is_counted_in_objects_and_bytes() {
 #[test]
 fn who_comes_to_the_limit_is_counted() {
     let domain = Domain::new();
-    tune(&domain, |tuning| tuning.objects_max = 2);
+    tune(&domain, |tuning| (tuning.objects_max, tuning.lazy) = (2, Duration::MAX));
     for number in 0..2 {
         domain.retire(Box::new(number)).unwrap();
     }
