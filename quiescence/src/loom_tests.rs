@@ -131,6 +131,12 @@ impl World {
         (old, cookie)
     }
 
+    /// Goes on with it as far as a tick does.
+    fn go_on_to_replace(&self, old: usize, cookie: Cookie) {
+        self.core.grace_periods.advance_at_tick(STRANGER);
+        self.destroy_if_done(old, cookie);
+    }
+
     fn destroy_if_done(&self, old: usize, cookie: Cookie) {
         if self.core.grace_periods.sequence().is_done(cookie) {
             self.destroy(old);
@@ -154,10 +160,10 @@ fn registered(world: &World, owner: usize, kind: ReaderKind) -> &'static Slot {
     unsafe { &*slot }
 }
 
-/// A thread that reads in sections, with a slot that is registered before it starts.
-fn spawn_reader(world: &Arc<World>, sections: usize, nested: bool) -> thread::JoinHandle<()> {
+/// What a thread reads in sections, with a slot that is registered before it starts.
+fn reads(world: &World, sections: usize, nested: bool) -> impl FnOnce(&World) + use<> {
     let slot = registered(world, 1, ReaderKind::Ordinary);
-    spawn(world, move |world| {
+    move |world| {
         for _ in 0..sections {
             enter(&world.core, slot);
             if nested {
@@ -167,7 +173,12 @@ fn spawn_reader(world: &Arc<World>, sections: usize, nested: bool) -> thread::Jo
             world.look();
             slot.leave();
         }
-    })
+    }
+}
+
+/// Beside a section of another thread.
+fn beside_a_section(world: &Arc<World>, here: impl FnOnce(&World)) {
+    beside(world, reads(world, 1, false), here);
 }
 
 /// Runs `f` on a thread of the model.
@@ -190,8 +201,25 @@ pub(crate) fn beside<W: 'static, T: 'static, R>(
     (other.join().unwrap(), here)
 }
 
-fn model(f: impl Fn() + Send + Sync + 'static) {
-    bounded(4, f);
+/// What two other threads of the model do, and what this one does beside them.
+pub(crate) fn beside_two<W: 'static, A: 'static, B: 'static, R>(
+    world: &Arc<W>,
+    first: impl FnOnce(&W) -> A + 'static,
+    second: impl FnOnce(&W) -> B + 'static,
+    here: impl FnOnce(&W) -> R,
+) -> (A, B, R) {
+    let first = spawn(world, first);
+    let (second, here) = beside(world, second, here);
+    (first.join().unwrap(), second, here)
+}
+
+/// Every interleaving with so many preemptions, each in a world of its own.
+pub(crate) fn model_of<W: 'static>(
+    preemptions: usize,
+    new: impl Fn() -> W + Send + Sync + 'static,
+    f: impl Fn(&W) + Send + Sync + 'static,
+) {
+    bounded(preemptions, move || f(&new()));
 }
 
 /// Every interleaving with so many preemptions: fewer for models of three threads that scan again

@@ -52,6 +52,7 @@ fn events(f: impl FnOnce()) -> Vec<(Level, Fields)> {
 #[test]
 fn grace_periods_and_callbacks_are_told_in_order() {
     let domain = Domain::new();
+    tune(&domain, |tuning| tuning.lazy = Duration::MAX); // or the worker's thread is told
     let told = events(|| {
         domain.synchronize();
         domain.retire(Box::new(7)).unwrap();
@@ -123,7 +124,7 @@ fn a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker() {
 #[test]
 fn at_the_limit_it_is_said_who_waits() {
     let domain = Domain::new();
-    tune(&domain, |tuning| tuning.objects_max = 1);
+    tune(&domain, |tuning| (tuning.objects_max, tuning.lazy) = (1, Duration::MAX));
     let told = events(|| {
         domain.retire(Box::new(1)).unwrap();
         assert!(domain.try_retire(Box::new(2)).is_err());

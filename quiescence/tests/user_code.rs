@@ -8,6 +8,9 @@ mod common;
 #[path = "user_code/actions.rs"]
 mod actions;
 #[cfg(all(debug_assertions, unix))]
+#[path = "common/heads.rs"]
+mod heads;
+#[cfg(all(debug_assertions, unix))]
 #[path = "user_code/reach.rs"]
 mod reach;
 #[cfg(all(debug_assertions, unix, feature = "tracing"))]

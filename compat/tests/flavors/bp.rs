@@ -5,8 +5,7 @@ use crate::c::*;
 /// Threads that come and go do not use up memory.
 #[test]
 fn records_are_used_again() {
-    in_its_own_process!();
-    attach();
+    attached_in_its_own_process!();
     let records: std::collections::BTreeSet<usize> = (0..100)
         .map(|_| {
             elsewhere(|| {
@@ -89,8 +88,7 @@ fn handlers_read_whatever_they_interrupt() {
 /// Whenever the pointer is written, no handler can find it half done.
 #[test]
 fn signals_are_blocked_while_a_thread_registers_and_unregisters() {
-    in_its_own_process!();
-    attach();
+    attached_in_its_own_process!();
     elsewhere(|| {
         assert!(!is_blocked(libc::SIGUSR1));
         quiescence_urcu_bp_register();
@@ -103,8 +101,7 @@ fn signals_are_blocked_while_a_thread_registers_and_unregisters() {
 /// hundred threads have done so, as long as somebody calls the library now and then.
 #[test]
 fn the_first_section_allocates_nothing() {
-    in_its_own_process!();
-    attach();
+    attached_in_its_own_process!();
     let first_section = || {
         allocations(|| {
             read_lock(BP);

@@ -208,6 +208,15 @@ pub(crate) fn attach() {
     });
 }
 
+/// The same, in a process of the test's own.
+macro_rules! attached_in_its_own_process {
+    ($($environment:expr)?) => {
+        in_its_own_process!($($environment)?);
+        attach();
+    };
+}
+pub(crate) use attached_in_its_own_process;
+
 pub(crate) fn attach_as(flavor: u32, gp: &'static Words) {
     let readers = [reader::<0>, reader::<1>, reader::<2>, bp_reader, reader::<4>];
     let has_sys_membarrier = match flavor {
@@ -343,6 +352,23 @@ pub(crate) fn assert_not_over(flavor: u32, state: u64) {
     for _ in 0..200 {
         assert!(!quiescence_urcu_poll_state(flavor, state), "flavour {flavor}");
     }
+}
+
+/// A grace period that has been asked for, and is not over.
+pub(crate) fn begun(flavor: u32) -> u64 {
+    let state = quiescence_urcu_start_poll(flavor);
+    assert_not_over(flavor, state);
+    state
+}
+
+/// Calls `f` in a section of the calling thread, which is registered meanwhile.
+pub(crate) fn in_section<R>(flavor: u32, f: impl FnOnce() -> R) -> R {
+    register(flavor);
+    read_lock(flavor);
+    let result = f();
+    read_unlock(flavor);
+    unregister(flavor);
+    result
 }
 
 /// Threads that are inside a section of bp at once.

@@ -108,8 +108,7 @@ fn callbacks_run_on_each_flavours_worker() {
 fn an_idle_default_worker_ends() {
     // Each callback is waited for, and none waits for company.
     let environment = [("QUIESCENCE_CALL_RCU_IDLE_MS", "0"), ("QUIESCENCE_LAZY_MS", "0")];
-    in_its_own_process!(&environment);
-    attach();
+    attached_in_its_own_process!(&environment);
     let (ran, has_run) = mpsc::channel();
     for _ in 0..50 {
         let ran = ran.clone();
@@ -144,8 +143,7 @@ fn an_idle_default_worker_ends() {
 /// is run by the default one. The thread of one that was not asked for ends by itself.
 #[test]
 fn freed_workers_leave_nothing() {
-    in_its_own_process!();
-    attach();
+    attached_in_its_own_process!();
     static RAN: AtomicU64 = AtomicU64::new(0);
     for number in 0..200 {
         let worker = quiescence_urcu_create_call_rcu_data(MEMB, number % 2, -1);
@@ -172,8 +170,7 @@ fn freed_workers_leave_nothing() {
 /// (What each call for a CPU's worker answers is in `programs/call_rcu.c`.)
 #[test]
 fn workers_of_cpus_that_are_freed_beside_callers_lose_nothing() {
-    in_its_own_process!();
-    attach();
+    attached_in_its_own_process!();
     static RAN: AtomicU64 = AtomicU64::new(0);
     assert_eq!(quiescence_urcu_create_all_cpu_call_rcu_data(QSBR, 0), 0);
     thread::scope(|scope| {
@@ -194,8 +191,7 @@ fn workers_of_cpus_that_are_freed_beside_callers_lose_nothing() {
 /// It turned off reports of the global domain for good: for the library's own sections there.
 #[test]
 fn freeing_a_worker_changes_no_setting_of_the_programs() {
-    in_its_own_process!();
-    attach();
+    attached_in_its_own_process!();
     let tuning = || quiescence::Domain::global().tuning();
     let before = tuning();
     assert!(before.stall_after.is_some());
@@ -211,8 +207,7 @@ fn freeing_a_worker_changes_no_setting_of_the_programs() {
 /// at.
 #[test]
 fn errno_was_changed_by_calls_without_a_result() {
-    in_its_own_process!();
-    attach();
+    attached_in_its_own_process!();
     extern "C" fn disturbs(_: usize) {
         look();
     }
@@ -238,8 +233,7 @@ fn errno_was_changed_by_calls_without_a_result() {
 /// use is no fault.
 #[test]
 fn workers_of_cpus_are_pinned_from_their_start() {
-    in_its_own_process!();
-    attach();
+    attached_in_its_own_process!();
     let allowed = shuffle::cpus;
     let before = allowed();
     assert_eq!(quiescence_urcu_create_all_cpu_call_rcu_data(MB, 0), 0);
@@ -282,8 +276,7 @@ fn goes_on_in_the_child(worker: *const Worker) {
 /// Without hooks: the child finds what waited, and its workers start again.
 #[test]
 fn a_child_without_hooks_goes_on() {
-    in_its_own_process!();
-    attach();
+    attached_in_its_own_process!();
     let worker = quiescence_urcu_create_call_rcu_data(MEMB, 0, -1);
     register(MEMB);
     read_lock(MEMB); // so that nothing runs before the fork
@@ -324,8 +317,7 @@ fn a_child_of_a_callback_is_its_workers_thread() {
 /// Callbacks of other flavours, and deferred functions, may wait for a flavour's callbacks.
 #[test]
 fn a_barrier_where_nothing_waits_for_itself() {
-    in_its_own_process!();
-    attach();
+    attached_in_its_own_process!();
     static RAN: AtomicU64 = AtomicU64::new(0);
     fn waits_for_a_callback_of(flavor: u32) {
         let ran = RAN.load(SeqCst);

@@ -58,13 +58,10 @@ fn functions_are_called_by_a_registered_reader() {
         defer(flavor, move || {
             let state = if flavor == QSBR {
                 assert_ne!(word(QSBR).load(SeqCst), 0, "online");
-                let state = quiescence_urcu_start_poll(flavor);
-                assert_not_over(flavor, state);
-                state
+                begun(flavor)
             } else {
                 read_lock(flavor);
-                let state = quiescence_urcu_start_poll(flavor);
-                assert_not_over(flavor, state);
+                let state = begun(flavor);
                 read_unlock(flavor);
                 state
             };
@@ -76,11 +73,7 @@ fn functions_are_called_by_a_registered_reader() {
         quiescence_urcu_defer_barrier_thread(flavor);
         assert_eq!(all_right.load(SeqCst) & 1, 1, "flavour {flavor}: {all_right:?}");
         quiescence_urcu_defer_barrier(flavor);
-        assert_eq!(
-            all_right.load(SeqCst),
-            2,
-            "what a function defers is waited for by the next one"
-        );
+        assert_eq!(all_right.load(SeqCst), 2, "what it defers is waited for by the next one");
         // The thread that ran them is no reader any more, online or not.
         quiescence_urcu_synchronize(flavor);
     }
@@ -89,8 +82,7 @@ fn functions_are_called_by_a_registered_reader() {
 /// A full ring of liburcu's: an online thread that waits for the reclaimer, which waits for it.
 #[test]
 fn online_threads_at_the_limit_do_not_wait_for_each_other() {
-    in_its_own_process!(&[("QUIESCENCE_LIMIT_OBJECTS", "64")]);
-    attach();
+    attached_in_its_own_process!(&[("QUIESCENCE_LIMIT_OBJECTS", "64")]);
     let count = Arc::new(AtomicU64::new(0));
     let (deferred, most) = (AtomicU64::new(0), AtomicU64::new(0));
     let start = Barrier::new(3);
@@ -119,8 +111,7 @@ fn online_threads_at_the_limit_do_not_wait_for_each_other() {
 /// Where stock would wait for itself, nothing is waited for; and outside memory is bounded.
 #[test]
 fn the_limit_is_waited_for_where_that_may_be() {
-    in_its_own_process!(&[("QUIESCENCE_LIMIT_OBJECTS", "32")]);
-    attach();
+    attached_in_its_own_process!(&[("QUIESCENCE_LIMIT_OBJECTS", "32")]);
     for flavor in SECTIONS {
         let waiting = Arc::new(AtomicU64::new(0));
         let most = Arc::new(AtomicU64::new(0));
@@ -135,14 +126,10 @@ fn the_limit_is_waited_for_where_that_may_be() {
         // where the worker has no CPU.
         let over = most.load(SeqCst).saturating_sub(33);
         assert!(began.elapsed() >= TICK * over as u32, "flavour {flavor}: {most:?}");
-        register(flavor);
-        read_lock(flavor);
-        (0..100).for_each(|_| add());
+        in_section(flavor, || (0..100).for_each(|_| add()));
         assert!(most.load(SeqCst) > 33, "in its own section it waits for nothing");
-        read_unlock(flavor);
         quiescence_urcu_defer_barrier_thread(flavor);
         assert_eq!(waiting.load(SeqCst), 0);
-        unregister(flavor);
     }
 }
 
@@ -184,11 +171,7 @@ fn nothing_is_called_at_the_end_of_the_process() {
         return assert!(output.status.success(), "{output:?}");
     }
     attach();
-    register(MEMB);
-    read_lock(MEMB);
-    defer(MEMB, || std::process::abort());
-    read_unlock(MEMB);
-    unregister(MEMB);
+    in_section(MEMB, || defer(MEMB, || std::process::abort()));
     // Before the worker's patience ends.
     std::process::exit(0);
 }

@@ -31,9 +31,7 @@ fn look_at_everything() {
     let (tell, told) = mpsc::channel();
     quiescence::report::set_stall_hook(move |report| _ = tell.send(report.clone()));
     thread::scope(|scope| {
-        register(MEMB);
-        read_lock(MEMB);
-        let updater = scope.spawn(|| quiescence_urcu_synchronize(MEMB));
+        let updater = || quiescence_urcu_synchronize(MEMB);
         // Runs all the time, and is asked for its stack.
         let is_off = variable("QUIESCENCE_STALL_SIGNAL").as_deref() == Some("off");
         let wanted = |report: &quiescence::report::StallReport| {
@@ -43,10 +41,10 @@ fn look_at_everything() {
                 false => holdout.stack.is_ok(),
             }
         };
-        until(|| told.try_recv().is_ok_and(|report| wanted(&report)));
-        read_unlock(MEMB);
-        updater.join().unwrap();
-        unregister(MEMB);
+        in_section(MEMB, || {
+            scope.spawn(updater);
+            until(|| told.try_recv().is_ok_and(|report| wanted(&report)));
+        });
     });
 }
 

@@ -159,15 +159,7 @@ fn a_child_reclaims_as_well() {
 fn very_many_find_room() {
     attach();
     static ALL: AtomicBool = AtomicBool::new(false);
-    for _ in 0..20_000 {
-        retire(object(&ALL));
-    }
-    register(MEMB);
-    read_lock(MEMB);
-    for _ in 0..5_000 {
-        retire(object(&ALL));
-    }
-    read_unlock(MEMB);
-    unregister(MEMB);
+    (0..20_000).for_each(|_| retire(object(&ALL)));
+    in_section(MEMB, || (0..5_000).for_each(|_| retire(object(&ALL))));
     look();
 }

@@ -107,10 +107,7 @@ fn it_is_named_and_ends_the_process() {
     for (case, _, said) in CASES {
         let output = again(this_test!(), case, environment(case));
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            error.contains("liburcu (quiescence): ") && error.contains(said),
-            "{case}: {error}"
-        );
+        assert!(error.contains("liburcu (quiescence):") && error.contains(said), "{case}: {error}");
         assert!(!error.contains("panicked"), "{case}: {error}");
         use std::os::unix::process::ExitStatusExt;
         assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{case}: {:?}", output.status);

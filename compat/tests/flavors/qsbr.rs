@@ -9,8 +9,7 @@ fn who_waits_is_offline_meanwhile_and_online_afterwards() {
     assert_ne!(word(QSBR).load(SeqCst), 0);
     quiescence_urcu_synchronize(QSBR);
     assert_ne!(word(QSBR).load(SeqCst), 0, "back online");
-    let state = quiescence_urcu_start_poll(QSBR);
-    assert_not_over(QSBR, state);
+    let state = begun(QSBR);
     quiescence_urcu_synchronize(QSBR);
     assert!(quiescence_urcu_poll_state(QSBR, state));
     offline();

@@ -21,11 +21,7 @@ fn beside_section<R>(flavor: u32, f: impl FnOnce() -> R) -> R {
 fn a_grace_period_waits_for_a_section_and_not_for_later_ones() {
     attach();
     for flavor in SECTIONS {
-        let first = beside_section(flavor, || {
-            let state = quiescence_urcu_start_poll(flavor);
-            assert_not_over(flavor, state);
-            state
-        });
+        let first = beside_section(flavor, || begun(flavor));
         quiescence_urcu_synchronize(flavor);
         assert!(quiescence_urcu_poll_state(flavor, first), "flavour {flavor}");
         // A section that began after the update is not waited for.
@@ -45,12 +41,8 @@ fn flavours_do_not_wait_for_each_other() {
 #[test]
 fn a_thread_in_a_section_of_one_flavour_waits_for_another() {
     attach();
-    register(MEMB);
-    read_lock(MEMB);
-    quiescence_urcu_synchronize(MB);
-    read_unlock(MEMB);
+    in_section(MEMB, || quiescence_urcu_synchronize(MB));
     quiescence_urcu_synchronize(MEMB);
-    unregister(MEMB);
 }
 
 #[test]
@@ -148,8 +140,7 @@ fn the_last_destructor_may_unregister() {
 
 fn reads(flavor: u32) {
     read_lock(flavor);
-    let state = quiescence_urcu_start_poll(flavor);
-    assert_not_over(flavor, state);
+    begun(flavor);
 }
 
 /// glibc's rounds of destructors.
@@ -194,9 +185,7 @@ fn a_reader_may_be_registered_by_its_first_section() {
             quiescence_urcu_reader(flavor);
             quiescence_urcu_reader(flavor);
             assert!(is_marked(flavor));
-            read_lock(flavor);
-            let state = quiescence_urcu_start_poll(flavor);
-            assert_not_over(flavor, state);
+            reads(flavor);
             read_unlock(flavor);
             register(flavor);
             quiescence_urcu_reader(flavor);

@@ -67,7 +67,6 @@ fn sleep_beside_reports(flavor: u32) {
 
 #[test]
 fn a_report_does_not_disturb_a_reader_that_sleeps() {
-    in_its_own_process!(&[SOON]);
-    attach();
+    attached_in_its_own_process!(&[SOON]);
     ALL.into_iter().for_each(sleep_beside_reports);
 }

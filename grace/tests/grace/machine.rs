@@ -294,10 +294,8 @@ fn looks_before_sleep(machine: &mut Machine<Adaptive>) -> u32 {
 #[test]
 fn whoever_is_in_a_hurry_is_looked_for_longer() {
     assert_eq!(looks_before_sleep(&mut with_holdouts(None)), POLICY.looks_max - 1);
-    assert_eq!(
-        looks_before_sleep(&mut with_holdouts(Some(Urgency::Expedited))),
-        POLICY.looks_max_expedited - 1
-    );
+    let mut hurried = with_holdouts(Some(Urgency::Expedited));
+    assert_eq!(looks_before_sleep(&mut hurried), POLICY.looks_max_expedited - 1);
     assert_eq!(looks_before_sleep(&mut with_holdouts(Some(Urgency::Normal))), POLICY.looks_max - 1);
 }
 

@@ -66,6 +66,7 @@ impl Board {
 pub(crate) struct Machine<const CPUS: usize, E = TreeRcu<CPUS>> {
     pub(crate) kernel: Kernel<Wires, CPUS, E>,
     pub(crate) board: Arc<Board>,
+    freed: Arc<AtomicU32>,
 }
 
 /// The platform.
@@ -247,8 +248,15 @@ pub(crate) fn with_meanwhile<R>(meanwhile: Rc<dyn Fn()>, what: impl FnOnce() -> 
     result
 }
 
-/// Does the same with each engine over so many CPUs, which is called `E` there.
+/// Does the same with each engine over so many CPUs, which is called `E` there; or with a machine
+/// of so many, all of them online.
 macro_rules! under_each_engine {
+    ($cpus:expr, |$machine:ident| $body:block) => {
+        under_each_engine!($cpus, {
+            let $machine = crate::board::Machine::<$cpus, E>::booted($cpus);
+            $body
+        })
+    };
     ($cpus:expr, $body:block) => {{
         use kernel::engine::store::Fixed;
         use kernel::engine::{on_demand, poll, tick, token};
@@ -270,25 +278,33 @@ macro_rules! under_each_engine {
 }
 pub(crate) use under_each_engine;
 
+/// Two CPUs, of which CPU 1 is idle.
+pub(crate) fn with_one_idle() -> Rc<Machine<2>> {
+    let machine = Machine::booted(2);
+    on(1, || machine.kernel.idle_enter());
+    machine
+}
+
 impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
     /// With so many CPUs online, from 0.
     pub(crate) fn booted(online: usize) -> Rc<Self> {
-        Rc::new(Self::with(online, |options| options))
+        Rc::new(Self::with(online, |_| {}))
     }
 
     /// The same with other options.
-    pub(crate) fn with(online: usize, change: impl FnOnce(Options) -> Options) -> Self {
+    pub(crate) fn with(online: usize, change: impl FnOnce(&mut Options)) -> Self {
         let (wires, board) = Wires::to_board(CPUS);
         let options = Options { tick_ns: TICK_NS, panics: true, ..Options::new(1_000, CPUS) };
-        let options = change(options.resched_after(PATIENCE));
-        let machine = Self { kernel: Kernel::new(wires, options), board };
+        let mut options = options.resched_after(PATIENCE);
+        change(&mut options);
+        let machine = Self { kernel: Kernel::new(wires, options), board, freed: counter() };
         (0..online).for_each(|cpu| machine.start(cpu));
         machine
     }
 
     /// What is misused is counted there, and goes on.
     pub(crate) fn lenient(online: usize) -> Rc<Self> {
-        Rc::new(Self::with(online, |options| Options { panics: false, ..options }))
+        Rc::new(Self::with(online, |options| options.panics = false))
     }
 
     /// How often something was misused, and the hook of the last time.
@@ -430,29 +446,42 @@ impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
     /// CPU `cpu` is in a section: nothing that another queues may be freed. It ends.
     #[track_caller]
     pub(crate) fn assert_is_waited_for(&self, cpu: usize) {
-        let freed = self.frees(0);
+        self.freed(); // of before
+        self.free(0);
         self.jiffies_beside_a_section(ENOUGH, cpu);
-        assert_eq!(count(&freed), 0, "CPU {cpu} is in a section");
-        self.jiffies(ENOUGH, [cpu, 0]);
-        assert_eq!(count(&freed), 1);
+        assert_eq!(self.freed(), 0, "CPU {cpu} is in a section");
+        assert_eq!(self.freed_in(ENOUGH, [cpu, 0]), 1);
     }
 
-    /// Queues the freeing of an object on `cpu`, and counts it.
-    pub(crate) fn frees(&self, cpu: usize) -> Arc<AtomicU32> {
-        let freed = counter();
-        self.call(cpu, &freed);
-        freed
-    }
-
-    /// The same for one more.
-    pub(crate) fn call(&self, cpu: usize, freed: &Arc<AtomicU32>) -> Zone {
-        self.call_of(cpu, 0, freed)
+    /// Queues the freeing of an object on `cpu`.
+    pub(crate) fn free(&self, cpu: usize) -> Zone {
+        self.free_of(cpu, 0)
     }
 
     /// The same for an object that counts for so many bytes.
-    pub(crate) fn call_of(&self, cpu: usize, bytes: u32, freed: &Arc<AtomicU32>) -> Zone {
-        let freed = freed.clone();
+    pub(crate) fn free_of(&self, cpu: usize, bytes: u32) -> Zone {
+        let freed = self.freed.clone();
         self.queue_on(cpu, bytes, Box::new(move || _ = freed.fetch_add(1, SeqCst)))
+    }
+
+    /// The same for so many of no bytes. Returns what the last one is told.
+    pub(crate) fn free_many(&self, cpu: usize, objects: u32) -> Zone {
+        (0..objects).map(|_| self.free(cpu)).last().expect("one at least")
+    }
+
+    /// How many were freed since this was asked last.
+    pub(crate) fn freed(&self) -> u32 {
+        self.freed.swap(0, SeqCst)
+    }
+
+    /// The same when so many jiffies of these CPUs have passed.
+    pub(crate) fn freed_in(
+        &self,
+        count: usize,
+        cpus: impl IntoIterator<Item = usize> + Clone,
+    ) -> u32 {
+        self.jiffies(count, cpus);
+        self.freed()
     }
 
     /// Queues what is to be done with the machine, on CPU 0.

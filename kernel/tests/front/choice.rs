@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use kernel::{Any, GracePeriods, NotChosen};
 
-use crate::board::{Machine, count, counter, on, under_each_engine, with_meanwhile};
+use crate::board::{Machine, on, under_each_engine, with_meanwhile};
 
 /// Without a CPU that has started.
 fn off() -> Rc<Machine<2, Any<2>>> {
@@ -17,13 +17,12 @@ fn off() -> Rc<Machine<2, Any<2>>> {
 /// reschedule soon.
 fn is_rescheduled_soon(machine: &Machine<2, Any<2>>) -> bool {
     (0..2).for_each(|cpu| machine.start(cpu));
-    let freed = machine.frees(0);
+    machine.free(0);
     machine.jiffies_beside_a_section(5, 1);
     let is_asked = machine.reschedules(1) != 0;
     machine.jiffies_beside_a_section(30, 1);
-    assert_eq!(count(&freed), 0, "the section goes on");
-    machine.jiffies(60, [0, 1]);
-    assert_eq!(count(&freed), 1);
+    assert_eq!(machine.freed(), 0, "the section goes on");
+    assert_eq!(machine.freed_in(60, [0, 1]), 1);
     is_asked
 }
 
@@ -42,8 +41,8 @@ fn the_engine_that_is_chosen_is_the_one_that_runs() {
 /// only a callback waits, then while a thread does; at last all run.
 fn seen_of<E: GracePeriods<4> + 'static>(machine: Rc<Machine<4, E>>) -> Vec<Vec<u32>> {
     (0..4).for_each(|cpu| machine.start(cpu));
-    let (freed, seen) = (counter(), Rc::new(RefCell::new(Vec::new())));
-    machine.call(0, &freed);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    machine.free(0);
     let (its_seen, its_machine) = (seen.clone(), machine.clone());
     let jiffy = Rc::new(move |runs_all: bool| {
         for cpu in 0..4 {
@@ -52,7 +51,7 @@ fn seen_of<E: GracePeriods<4> + 'static>(machine: Rc<Machine<4, E>>) -> Vec<Vec<
                 false => on(cpu, || its_machine.jiffy(cpu)),
             }
         }
-        let now = (0..4).map(|cpu| its_machine.reschedules(cpu)).chain([count(&freed)]);
+        let now = (0..4).map(|cpu| its_machine.reschedules(cpu)).chain([its_machine.freed()]);
         its_seen.borrow_mut().push(now.collect());
     });
     (0..40).for_each(|_| jiffy(false));

@@ -148,7 +148,7 @@ fn run<E: GracePeriods<CPUS> + 'static>(script: Script<E>, forgets: Hook) {
     let callbacks = (0..CALLBACKS).map(|_| Callback::new::<Conforming<E>>()).collect();
     let callbacks: &[Callback<Head>] = Vec::leak(callbacks);
     KEPT.lock().unwrap().push(callbacks);
-    let machine = Machine::with(CPUS, |options| options);
+    let machine = Machine::with(CPUS, |_| {});
     let steps = Conforming { machine, cpu: AtomicUsize::new(0), forgets };
     script(&Edges::new(steps, callbacks));
 }

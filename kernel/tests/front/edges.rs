@@ -10,22 +10,19 @@ use std::sync::atomic::Ordering::SeqCst;
 
 #[test]
 fn a_section_holds_up_a_grace_period_and_no_longer() {
-    under_each_engine!(2, {
-        let machine = Machine::<2, E>::booted(2);
-        let freed = machine.frees(0);
+    under_each_engine!(2, |machine| {
+        machine.free(0);
         machine.jiffies_beside_a_section(ENOUGH, 1);
-        assert_eq!(count(&freed), 0, "CPU 1 is in a section");
+        assert_eq!(machine.freed(), 0, "CPU 1 is in a section");
         assert!(machine.kernel.cpu_snapshot(1).unwrap().is_holdout);
         assert!(!machine.kernel.cpu_snapshot(0).unwrap().is_holdout);
-        machine.jiffies(ENOUGH, [1, 0]);
-        assert_eq!(count(&freed), 1);
+        assert_eq!(machine.freed_in(ENOUGH, [1, 0]), 1);
     });
 }
 
 #[test]
 fn a_quiescent_state_of_before_does_not_count() {
-    under_each_engine!(2, {
-        let machine = Machine::<2, E>::booted(2);
+    under_each_engine!(2, |machine| {
         for _ in 0..3 {
             machine.jiffies(2, [1]);
             // CPU 1 has passed through its scheduler, and is in a section since.
@@ -37,14 +34,12 @@ fn a_quiescent_state_of_before_does_not_count() {
 
 #[test]
 fn a_cpu_that_was_idle_in_one_grace_period_is_waited_for_by_the_next() {
-    under_each_engine!(2, {
-        let machine = Machine::<2, E>::booted(2);
+    under_each_engine!(2, |machine| {
         for _ in 0..3 {
-            let freed = machine.frees(0);
+            machine.free(0);
             machine.jiffies(2, [0]);
             on(1, || machine.kernel.idle_enter());
-            machine.jiffies(ENOUGH, [0]);
-            assert_eq!(count(&freed), 1);
+            assert_eq!(machine.freed_in(ENOUGH, [0]), 1);
             on(1, || machine.kernel.idle_exit());
             machine.assert_is_waited_for(1);
         }
@@ -53,33 +48,29 @@ fn a_cpu_that_was_idle_in_one_grace_period_is_waited_for_by_the_next() {
 
 #[test]
 fn what_is_queued_in_mid_grace_period_waits_for_the_next() {
-    under_each_engine!(2, {
-        let machine = Machine::<2, E>::booted(2);
-        let (first, second) = (counter(), counter());
-        machine.call(0, &first);
+    under_each_engine!(2, |machine| {
+        machine.free(0);
         machine.jiffies(3, [0]);
         on(1, || machine.kernel.context_switch());
         // CPU 1 has been quiescent, and is in a section since.
-        machine.call(0, &second);
+        let second = counter();
+        let counted = second.clone();
+        machine.queue(move |_| _ = counted.fetch_add(1, SeqCst));
         machine.jiffies_beside_a_section(ENOUGH, 1);
         assert_eq!(count(&second), 0, "the section began before it was queued");
-        machine.jiffies(2 * ENOUGH, [1, 0]);
-        assert_eq!((count(&first), count(&second)), (1, 1));
+        assert_eq!((machine.freed_in(2 * ENOUGH, [1, 0]), count(&second)), (1, 1));
     });
 }
 
 #[test]
 fn idle_cpus_hold_nothing_up_and_are_never_woken() {
-    under_each_engine!(4, {
-        let machine = Machine::<4, E>::booted(4);
+    under_each_engine!(4, |machine| {
         for cpu in 1..4 {
             assert!(!on(cpu, || machine.kernel.idle_enter()), "nothing to do: the tick may stop");
         }
-        let freed = counter();
-        for round in 1..=5 {
-            machine.call(0, &freed);
-            machine.jiffies(ENOUGH, [0]);
-            assert_eq!(count(&freed), round);
+        for _ in 0..5 {
+            machine.free(0);
+            assert_eq!(machine.freed_in(ENOUGH, [0]), 1);
         }
         assert!((1..4).all(|cpu| machine.reschedules(cpu) == 0));
     });
@@ -88,73 +79,58 @@ fn idle_cpus_hold_nothing_up_and_are_never_woken() {
 #[test]
 fn a_cpu_that_goes_idle_while_a_scan_looks_is_seen_by_the_next() {
     let machine = Machine::<2>::booted(2);
-    let freed = machine.frees(0);
+    machine.free(0);
     // Scanned once or more, and CPU 1 was awake.
-    machine.jiffies(6, [0]);
-    assert_eq!(count(&freed), 0);
+    assert_eq!(machine.freed_in(6, [0]), 0);
     on(1, || machine.kernel.idle_enter());
-    machine.jiffies(ENOUGH, [0]);
-    assert_eq!(count(&freed), 1);
+    assert_eq!(machine.freed_in(ENOUGH, [0]), 1);
     // In and out between two scans.
     on(1, || machine.kernel.idle_exit());
-    machine.call(0, &freed);
+    machine.free(0);
     machine.jiffies(5, [0]);
     on(1, || machine.kernel.idle_enter());
     on(1, || machine.kernel.idle_exit());
-    machine.jiffies(ENOUGH, [0]);
-    assert_eq!(count(&freed), 2);
+    assert_eq!(machine.freed_in(ENOUGH, [0]), 1);
     assert_eq!(machine.reschedules(1), 0);
 }
 
 #[test]
 fn a_cpu_that_has_left_idle_is_waited_for() {
-    under_each_engine!(2, {
-        let machine = Machine::<2, E>::booted(2);
+    under_each_engine!(2, |machine| {
         on(1, || machine.kernel.idle_enter());
         on(1, || machine.kernel.idle_exit());
-        let freed = machine.frees(0);
-        machine.jiffies(ENOUGH, [0]);
-        assert_eq!(count(&freed), 0, "it may be in a section");
-        machine.jiffies(ENOUGH, [1, 0]);
-        assert_eq!(count(&freed), 1);
+        machine.free(0);
+        assert_eq!(machine.freed_in(ENOUGH, [0]), 0, "it may be in a section");
+        assert_eq!(machine.freed_in(ENOUGH, [1, 0]), 1);
     });
 }
 
 #[test]
 fn a_section_in_an_nmi_in_idle_is_waited_for() {
-    under_each_engine!(2, {
-        let machine = Machine::<2, E>::booted(2);
+    under_each_engine!(2, |machine| {
         on(1, || machine.kernel.idle_enter());
-        let freed = counter();
         let nmi = machine.enter_nmi(1);
-        machine.call(0, &freed);
-        machine.jiffies(ENOUGH, [0]);
-        assert_eq!(count(&freed), 0, "in an NMI");
+        machine.free(0);
+        assert_eq!(machine.freed_in(ENOUGH, [0]), 0, "in an NMI");
         machine.exit_nmi(1, nmi);
-        machine.jiffies(ENOUGH, [0]);
-        assert_eq!(count(&freed), 1);
+        assert_eq!(machine.freed_in(ENOUGH, [0]), 1);
         let irq = machine.enter(1);
         let nmi = machine.enter_nmi(1);
-        machine.call(0, &freed);
-        machine.jiffies(ENOUGH, [0]);
-        assert_eq!(count(&freed), 1, "in two handlers");
+        machine.free(0);
+        assert_eq!(machine.freed_in(ENOUGH, [0]), 0, "in two handlers");
         machine.exit_nmi(1, nmi);
-        machine.jiffies(ENOUGH, [0]);
-        assert_eq!(count(&freed), 1, "the outer one goes on");
+        assert_eq!(machine.freed_in(ENOUGH, [0]), 0, "the outer one goes on");
         machine.exit(1, irq);
-        machine.jiffies(ENOUGH, [0]);
-        assert_eq!(count(&freed), 2);
+        assert_eq!(machine.freed_in(ENOUGH, [0]), 1);
         assert!(machine.kernel.cpu_snapshot(1).unwrap().is_extended);
     });
 }
 
 #[test]
 fn a_cpu_that_goes_idle_with_callbacks_keeps_its_tick_and_needs_no_other() {
-    under_each_engine!(2, {
-        let machine = Machine::<2, E>::booted(2);
-        let freed = counter();
+    under_each_engine!(2, |machine| {
         // Nobody has asked for a grace period yet.
-        machine.call(0, &freed);
+        machine.free(0);
         assert!(on(0, || machine.kernel.idle_enter()), "the tick must go on");
         assert!(!on(1, || machine.kernel.idle_enter()));
         let mut ticks = 0;
@@ -163,30 +139,29 @@ fn a_cpu_that_goes_idle_with_callbacks_keeps_its_tick_and_needs_no_other() {
             assert!(ticks < ENOUGH, "it has callbacks still");
             machine.idle_work(0);
         }
-        assert_eq!(count(&freed), 1);
+        assert_eq!(machine.freed(), 1);
     });
 }
 
 #[test]
 fn a_callback_that_an_interrupt_queues_in_idle_turns_the_tick_on() {
     let machine = Machine::<1>::booted(1);
-    let freed = counter();
     assert!(!on(0, || machine.kernel.idle_enter()));
     let interrupt = machine.enter(0);
-    machine.call(0, &freed);
+    machine.free(0);
     assert!(machine.exit(0, interrupt), "the tick must go on");
     for _ in 0..ENOUGH {
         machine.busy_tick(0);
         machine.idle_work(0);
     }
-    assert_eq!(count(&freed), 1);
+    assert_eq!(machine.freed(), 1);
 }
 
 #[test]
 fn a_busy_cpu_is_asked_to_reschedule_when_patience_is_at_its_end() {
     let machine = Machine::<3>::booted(3);
     on(2, || machine.kernel.user_enter());
-    let freed = machine.frees(0);
+    machine.free(0);
     // A tick in which it begins, and one scan may come late.
     machine.jiffies(PATIENCE as usize, [0]);
     assert_eq!(machine.reschedules(1), 0, "not yet");
@@ -194,8 +169,8 @@ fn a_busy_cpu_is_asked_to_reschedule_when_patience_is_at_its_end() {
     assert_eq!(machine.reschedules(1), 1, "once");
     assert_eq!(machine.reschedules(2), 0, "in user mode it is left alone");
     on(1, || machine.kernel.context_switch());
-    machine.jiffies(5, [0]);
-    assert_eq!(count(&freed), 1, "it need not tick: the next scan sees that it has passed");
+    // It need not tick.
+    assert_eq!(machine.freed_in(5, [0]), 1, "the next scan sees that it has passed");
 }
 
 #[test]
@@ -231,23 +206,21 @@ fn a_cpu_that_leaves_idle_as_an_engine_forces_it_is_rescheduled_once_a_scan_find
 fn callbacks_gather_for_a_jiffy_before_a_grace_period_on_demand() {
     let machine = Machine::<2, Driven<on_demand::OnDemand<Fixed<2>>>>::booted(2);
     on(1, || machine.kernel.idle_enter());
-    let freed = counter();
-    for round in 1..=3 {
+    for _ in 0..3 {
         let before = machine.kernel.snapshot().unwrap().sequence;
-        machine.call(0, &freed);
+        machine.free(0);
         machine.jiffy(0);
         let sequence = machine.kernel.snapshot().unwrap().sequence;
         assert_eq!(sequence, before, "the tick that sets the timer");
-        machine.call(0, &freed);
-        machine.jiffies(ENOUGH, [0]);
-        assert_eq!(count(&freed), 2 * round);
+        machine.free(0);
+        assert_eq!(machine.freed_in(ENOUGH, [0]), 2);
     }
 }
 
 #[test]
 fn a_worker_is_woken_at_every_tick_until_it_comes() {
     let machine = Machine::<1>::booted(1);
-    machine.frees(0);
+    machine.free(0);
     machine.switches(ENOUGH, [0]);
     let woken = machine.board.woken[0].load(SeqCst);
     assert!(woken > 1 && on(0, || machine.kernel.has_callbacks()), "{woken}");
@@ -260,17 +233,14 @@ fn a_worker_is_woken_at_every_tick_until_it_comes() {
 
 #[test]
 fn a_clock_that_goes_backward_stops_nothing() {
-    under_each_engine!(2, {
-        let machine = Machine::<2, E>::booted(2);
-        let freed = counter();
+    under_each_engine!(2, |machine| {
         machine.board.clock_ns.store(3_600_000_000_000, SeqCst);
         on(1, || machine.kernel.idle_enter());
-        for (round, now) in [(1, 1), (2, u64::MAX - TICK_NS), (3, 0)] {
-            machine.call(0, &freed);
+        for now in [1, u64::MAX - TICK_NS, 0] {
+            machine.free(0);
             machine.jiffies(2, [0]);
             machine.board.clock_ns.store(now, SeqCst);
-            machine.jiffies(ENOUGH, [0]);
-            assert_eq!(count(&freed), round);
+            assert_eq!(machine.freed_in(ENOUGH, [0]), 1, "{now}");
         }
     });
 }
@@ -280,13 +250,11 @@ fn a_clock_that_goes_backward_stops_nothing() {
 fn more_cpus_than_a_word_has_bits() {
     const CPUS: usize = 130;
     let machine = Machine::<CPUS>::booted(CPUS);
-    let freed = machine.frees(0);
-    machine.jiffies(ENOUGH, 0..CPUS - 1);
-    assert_eq!(count(&freed), 0, "the last one is missing");
+    machine.free(0);
+    assert_eq!(machine.freed_in(ENOUGH, 0..CPUS - 1), 0, "the last one is missing");
     assert!(machine.kernel.cpu_snapshot(CPUS - 1).unwrap().is_holdout);
     assert!(machine.reschedules(CPUS - 1) >= 1);
-    machine.jiffies(5, 0..CPUS);
-    assert_eq!(count(&freed), 1);
+    assert_eq!(machine.freed_in(5, 0..CPUS), 1);
 }
 
 #[test]
@@ -294,7 +262,7 @@ fn a_snapshot_says_since_when_and_which_hooks_came_last() {
     use kernel::Hook;
     let machine = Machine::<2>::booted(2);
     machine.board.clock_ns.store(5 * TICK_NS, SeqCst);
-    machine.call(0, &counter());
+    machine.free(0);
     machine.jiffies(4, [0]);
     let seen = machine.kernel.snapshot().unwrap();
     assert!(seen.sequence.in_progress() && seen.online == 2 && seen.misuses.0 == 0);
@@ -309,21 +277,19 @@ fn a_snapshot_says_since_when_and_which_hooks_came_last() {
 #[test]
 fn cond_resched_helps_under_the_variants_of_which_that_is_said() {
     let ends = |variant| {
-        let machine = Machine::<2>::with(2, |mut options| {
+        let machine = Machine::<2>::with(2, |options| {
             // No interrupt of an old grace period helps.
             (options.tree.variant, options.tree.stall_jiffies) = (variant, 100_000);
-            options
         });
-        let freed = machine.frees(0);
+        machine.free(0);
         for _ in 0..200 {
             machine.jiffy(0);
             on(1, || machine.kernel.cond_resched());
             machine.busy_tick(1);
         }
-        let ended = count(&freed) == 1;
-        machine.jiffies(ENOUGH, [1, 0]);
-        assert_eq!(count(&freed), 1, "{variant:?}");
-        ended
+        let ended = machine.freed();
+        assert_eq!(ended + machine.freed_in(ENOUGH, [1, 0]), 1, "{variant:?}");
+        ended == 1
     };
     assert!(!ends(Variant::V3_15) && !ends(Variant::V2 { sched_qs_jiffies: PATIENCE }));
     assert!(ends(Variant::V0 { period: 10 }) && ends(Variant::V1 { flag_after_jiffies: PATIENCE }));
@@ -332,11 +298,8 @@ fn cond_resched_helps_under_the_variants_of_which_that_is_said() {
 
 #[test]
 fn todays_tick_has_a_busy_cpu_reschedule() {
-    let machine = Machine::<2>::with(2, |mut options| {
-        options.tree.variant = Variant::Today;
-        options
-    });
-    machine.call(0, &counter());
+    let machine = Machine::<2>::with(2, |options| options.tree.variant = Variant::Today);
+    machine.free(0);
     machine.jiffies_beside_a_section(200, 1);
     assert!(machine.reschedules(1) >= 1, "it asks that of itself");
     machine.jiffies(ENOUGH, [1, 0]);
@@ -344,21 +307,16 @@ fn todays_tick_has_a_busy_cpu_reschedule() {
 
 #[test]
 fn todays_callbacks_in_excess_are_told_to_the_others_and_told_when_they_have_run() {
-    let machine = Machine::<2>::with(2, |mut options| {
+    let machine = Machine::<2>::with(2, |options| {
         (options.tree.variant, options.tree.qovld) = (Variant::Today, 30);
-        options
     });
-    let freed = counter();
-    for _ in 0..30 {
-        machine.call(0, &freed);
-    }
+    machine.free_many(0, 30);
     // Long before the age at which holdouts are asked otherwise.
     machine.jiffies_beside_a_section(ENOUGH, 1);
     assert!(machine.reschedules(1) >= 1, "at the second scan");
-    machine.jiffies(ENOUGH, [1, 0]);
-    assert_eq!(count(&freed), 30);
+    assert_eq!(machine.freed_in(ENOUGH, [1, 0]), 30);
     let asked = machine.reschedules(1);
-    machine.call(0, &freed);
+    machine.free(0);
     machine.jiffies_beside_a_section(ENOUGH, 1);
     assert_eq!(machine.reschedules(1), asked, "they are few again");
     machine.jiffies(ENOUGH, [1, 0]);

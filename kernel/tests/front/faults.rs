@@ -12,19 +12,18 @@ use kernel::{Head, Hook, Options, Refused, Zone};
 
 use crate::board::{
     ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, interrupt_after, migrate, on,
-    under_each_engine,
+    under_each_engine, with_one_idle,
 };
 
 #[test]
 fn a_cpu_that_fails_to_start_is_dead_and_may_start_again() {
     let machine = Machine::<2>::booted(1);
     on(1, || machine.kernel.cpu_starting(1));
-    let freed = machine.frees(1);
+    machine.free(1);
     // In place of `cpu_online`.
     machine.stop(1, 0);
     assert_eq!(machine.kernel.snapshot().unwrap().online, 1);
-    machine.jiffies(ENOUGH, [0]);
-    assert_eq!(count(&freed), 1, "its callbacks have moved");
+    assert_eq!(machine.freed_in(ENOUGH, [0]), 1, "its callbacks have moved");
     machine.start(1);
     assert_eq!(machine.kernel.snapshot().unwrap().online, 2);
     machine.assert_is_waited_for(1);
@@ -49,7 +48,7 @@ fn a_refused_cpu_dying_has_changed_nothing() {
 #[test]
 fn has_callbacks_does_not_reach_into_a_cpu_that_is_not_online() {
     let machine = Machine::<2>::booted(2);
-    machine.call(1, &counter());
+    machine.free(1);
     machine.switches(ENOUGH, [0, 1]);
     assert!(on(1, || machine.kernel.has_callbacks()));
     assert!(on(1, || machine.kernel.cpu_dying(1)));
@@ -74,14 +73,12 @@ fn a_cpu_whose_worker_is_in_a_callback_does_not_die() {
 #[test]
 fn a_callback_that_migrates_its_worker_does_not_stop_the_next_ones() {
     let machine = Machine::<3>::lenient(2);
-    let freed = counter();
     machine.queue(|_| migrate(1));
-    machine.call(0, &freed);
+    machine.free(0);
     machine.jiffies(ENOUGH, [1, 0]);
     assert_eq!(machine.misuses(), (1, Hook::RunCallbacks), "it found itself elsewhere");
-    machine.call(0, &freed);
-    machine.jiffies(ENOUGH, [1, 0]);
-    assert_eq!(count(&freed), 2);
+    machine.free(0);
+    assert_eq!(machine.freed_in(ENOUGH, [1, 0]), 2);
 }
 
 /// As can be, where a platform gives a thread the number that no thread may have.
@@ -89,17 +86,16 @@ fn a_callback_that_migrates_its_worker_does_not_stop_the_next_ones() {
 fn a_worker_that_others_take_callbacks_from_takes_none_that_is_not_ready() {
     thread_local! { static LATER: Arc<AtomicU32> = counter(); }
     let machine = Machine::<3>::lenient(2);
-    let freed = counter();
     machine.queue(|machine| {
-        LATER.with(|later| machine.call(0, later));
+        machine.queue(|_| LATER.with(|later| _ = later.fetch_add(1, SeqCst)));
         machine.kernel.run_callbacks(0, 1);
     });
-    machine.call(0, &freed);
+    machine.free(0);
     while !on(0, || machine.kernel.has_callbacks()) {
         machine.switches(1, [0, 1]);
     }
     on(0, || crate::board::as_thread(usize::MAX, || machine.kernel.run_callbacks(0, 2)));
-    assert_eq!((count(&freed), LATER.with(|later| count(later))), (1, 0));
+    assert_eq!((machine.freed(), LATER.with(|later| count(later))), (1, 0));
     machine.jiffies(ENOUGH, [1, 0]);
     assert_eq!(LATER.with(|later| count(later)), 1);
 }
@@ -145,7 +141,7 @@ fn a_way_into_user_mode_out_of_idle_leaves_the_cpu_in_the_kernel() {
 fn what_only_the_kernel_does_is_not_done_in_idle() {
     let machine = Machine::<2>::lenient(2);
     let wrong: [fn(&Machine<2>); 4] = [
-        |machine| _ = machine.call(1, &counter()),
+        |machine| _ = machine.free(1),
         |machine| _ = machine.kernel.synchronize(),
         |machine| machine.kernel.cond_resched(),
         |machine| _ = machine.kernel.run_callbacks(1, 1),
@@ -178,13 +174,12 @@ fn a_handler_that_has_switched_threads_does_not_put_its_cpu_back_into_user_mode(
 
 #[test]
 fn a_tick_within_a_handler_in_idle_says_nothing_of_its_sections() {
-    let machine = Machine::<2>::booted(2);
-    on(1, || machine.kernel.idle_enter());
+    let machine = with_one_idle();
     // A handler in idle, in a section.
     let interrupt = machine.enter(1);
-    let freed = machine.frees(0);
+    machine.free(0);
     machine.jiffies_beside_a_section(ENOUGH, 1);
-    assert_eq!(count(&freed), 0);
+    assert_eq!(machine.freed(), 0);
     machine.exit(1, interrupt);
     machine.busy_tick(1);
     machine.jiffies(ENOUGH, [0]);
@@ -208,15 +203,8 @@ fn a_call_that_is_refused_says_so() {
 
 #[test]
 fn a_call_begins_nothing_and_asks_nobody() {
-    let few = |mut options: Options| {
-        options.tree.qhimark = 10;
-        options
-    };
-    let machine = Machine::<2>::with(2, few);
-    let freed = counter();
-    for _ in 0..100 {
-        machine.call(0, &freed);
-    }
+    let machine = Machine::<2>::with(2, |options| options.tree.qhimark = 10);
+    machine.free_many(0, 100);
     assert!(!machine.kernel.snapshot().unwrap().sequence.in_progress(), "a tick does that");
     assert_eq!(machine.board.wakes.load(SeqCst), 0);
     machine.jiffies(2, [0]);
@@ -225,7 +213,7 @@ fn a_call_begins_nothing_and_asks_nobody() {
     // They are ready at the next tick, and in excess: so all of them run in one pass.
     machine.switches(2, [0]);
     assert!(!on(0, || machine.kernel.run_callbacks(0, 1_000)));
-    assert_eq!(count(&freed), 100);
+    assert_eq!(machine.freed(), 100);
 }
 
 #[test]
@@ -249,10 +237,10 @@ fn a_tick_that_comes_a_little_early_scans_all_the_same() {
             });
             count.expect("it never came")
         };
-        let freed = machine.frees(0);
-        let freed_after = jiffies_until(&|| count(&freed) == 1);
+        machine.free(0);
+        let freed_after = jiffies_until(&|| machine.freed() == 1);
         on(1, || machine.kernel.idle_exit());
-        machine.call(0, &counter());
+        machine.free(0);
         let asked_after = jiffies_until(&|| machine.reschedules(1) != 0);
         machine.jiffies(ENOUGH, [1, 0]);
         (freed_after, asked_after)
@@ -264,7 +252,7 @@ fn a_tick_that_comes_a_little_early_scans_all_the_same() {
 #[test]
 fn expedited_takes_note_of_its_own_cpu_at_the_first_look() {
     let machine = Machine::<3>::booted(3);
-    machine.call(1, &counter());
+    machine.free(1);
     machine.jiffies(2, [1]);
     // CPU 0 has not noticed the grace period in progress.
     let is_first = Cell::new(true);
@@ -281,106 +269,83 @@ fn expedited_takes_note_of_its_own_cpu_at_the_first_look() {
 
 #[test]
 fn a_barrier_bounds_a_flood_on_one_cpu() {
-    let machine =
-        Rc::new(Machine::<1>::with(1, |options| Options { callbacks_max: 50, ..options }));
-    let freed = counter();
+    let machine = Rc::new(Machine::<1>::with(1, |options| options.callbacks_max = 50));
     for _ in 0..500 {
-        if machine.call(0, &freed) == Zone::Full {
+        if machine.free(0) == Zone::Full {
             machine.waits(0, |machine| machine.jiffy(0), |kernel| kernel.barrier());
         }
         assert!(machine.kernel.cpu_snapshot(0).unwrap().callbacks <= 50);
     }
-    machine.jiffies(2 * ENOUGH, [0]);
-    assert_eq!(count(&freed), 500);
+    assert_eq!(machine.freed_in(2 * ENOUGH, [0]), 500);
 }
 
 #[test]
 fn a_barrier_bounds_the_bytes_of_a_flood() {
-    let machine =
-        Rc::new(Machine::<2>::with(2, |options| Options { bytes_max: 2 * 5_000, ..options }));
+    let machine = Rc::new(Machine::<2>::with(2, |options| options.bytes_max = 2 * 5_000));
     on(1, || machine.kernel.idle_enter());
-    let freed = counter();
     let mut is_near = false;
     for _ in 0..500 {
-        match machine.call_of(0, 100, &freed) {
+        match machine.free_of(0, 100) {
             Zone::Full => machine.waits(0, |machine| machine.jiffy(0), |kernel| kernel.barrier()),
             zone => is_near |= zone == Zone::Expedite,
         }
         assert!(machine.kernel.cpu_snapshot(0).unwrap().bytes <= 5_000);
     }
-    machine.jiffies(2 * ENOUGH, [0]);
-    assert!(count(&freed) == 500 && is_near);
+    assert!(machine.freed_in(2 * ENOUGH, [0]) == 500 && is_near);
     assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().bytes, 0);
-    assert_eq!(machine.call_of(0, 5_000, &freed), Zone::Full, "one object alone");
-    assert_eq!(machine.call_of(0, 0, &freed), Zone::Full);
+    assert_eq!(machine.free_of(0, 5_000), Zone::Full, "one object alone");
+    assert_eq!(machine.free_of(0, 0), Zone::Full);
     machine.jiffies(ENOUGH, [0]);
+}
+
+/// With this limit, so many callbacks of so many bytes are run ten at a time, and the many all at
+/// once.
+fn many_hurry(limit: fn(&mut Options), few: (u32, u32), many: (u32, u32)) {
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::with(2, limit);
+        on(1, || machine.kernel.idle_enter());
+        let are_ready = |(calls, bytes): (u32, u32)| {
+            let told = (0..calls).map(|_| machine.free_of(0, bytes)).last();
+            machine.switches(2 * ENOUGH, [0]);
+            told
+        };
+        assert_eq!(are_ready(few), Some(Zone::Free));
+        assert!(on(0, || machine.kernel.run_callbacks(0, 1_000)));
+        assert_eq!(machine.freed(), 10, "blimit: ten at a time");
+        machine.work(0);
+        assert_eq!(machine.freed(), few.0 - 10);
+        assert_eq!(are_ready(many), Some(Zone::Expedite));
+        assert!(!on(0, || machine.kernel.run_callbacks(0, 1_000)), "all of them");
+        assert_eq!(machine.freed(), many.0);
+    });
+}
+
+/// Jiffies until a callback of so many bytes has run.
+fn jiffies_of(limit: impl FnOnce(&mut Options), bytes: u32) -> Option<usize> {
+    let machine = Machine::<2>::with(2, limit);
+    on(1, || machine.kernel.idle_enter());
+    machine.free_of(0, bytes);
+    (1..ENOUGH).find(|_| machine.freed_in(1, [0]) == 1)
 }
 
 #[test]
 fn callbacks_of_many_bytes_hurry_as_many_callbacks_do() {
-    let limits = |options: Options| Options { bytes_max: 2 * 5_000, ..options };
-    under_each_engine!(2, {
-        let machine = Machine::<2, E>::with(2, limits);
-        on(1, || machine.kernel.idle_enter());
-        let freed = counter();
-        let call = |bytes| (0..40).for_each(|_| _ = machine.call_of(0, bytes, &freed));
-        call(90);
-        machine.switches(2 * ENOUGH, [0]);
-        assert!(on(0, || machine.kernel.run_callbacks(0, 1_000)));
-        assert_eq!(count(&freed), 10, "blimit: ten at a time");
-        machine.work(0);
-        call(100);
-        machine.switches(2 * ENOUGH, [0]);
-        assert!(!on(0, || machine.kernel.run_callbacks(0, 1_000)), "all of them");
-        assert_eq!(count(&freed), 80);
-    });
-    let jiffies = |bytes| {
-        let machine = Machine::<2>::with(2, limits);
-        on(1, || machine.kernel.idle_enter());
-        let freed = counter();
-        machine.call_of(0, bytes, &freed);
-        (1..ENOUGH).find(|_| {
-            machine.jiffy(0);
-            count(&freed) == 1
-        })
-    };
-    assert!(jiffies(4_000) < jiffies(3_000), "it is scanned early");
+    let limit = |options: &mut Options| options.bytes_max = 2 * 5_000;
+    many_hurry(limit, (40, 90), (40, 100));
+    assert!(jiffies_of(limit, 4_000) < jiffies_of(limit, 3_000), "it is scanned early");
 }
 
 #[test]
 fn callbacks_near_a_small_limit_hurry_as_many_callbacks_do() {
-    under_each_engine!(2, {
-        let limit = |options: Options| Options { callbacks_max: 2 * 200, ..options };
-        let machine = Machine::<2, E>::with(2, limit);
-        on(1, || machine.kernel.idle_enter());
-        let freed = counter();
-        let call = |calls| (0..calls).map(|_| machine.call(0, &freed)).last();
-        assert_eq!(call(149), Some(Zone::Free));
-        machine.switches(2 * ENOUGH, [0]);
-        assert!(on(0, || machine.kernel.run_callbacks(0, 1_000)));
-        assert_eq!(count(&freed), 10, "blimit: ten at a time");
-        machine.work(0);
-        assert_eq!(call(150), Some(Zone::Expedite));
-        machine.switches(2 * ENOUGH, [0]);
-        assert!(!on(0, || machine.kernel.run_callbacks(0, 1_000)), "all of them");
-        assert_eq!(count(&freed), 299);
-    });
-    let jiffies = |callbacks_max| {
-        let machine = Machine::<2>::with(2, |options| Options { callbacks_max, ..options });
-        on(1, || machine.kernel.idle_enter());
-        let freed = machine.frees(0);
-        (1..ENOUGH).find(|_| {
-            machine.jiffy(0);
-            count(&freed) == 1
-        })
-    };
+    many_hurry(|options| options.callbacks_max = 2 * 200, (149, 0), (150, 0));
+    let jiffies = |most| jiffies_of(|options| options.callbacks_max = most, 0);
     assert!(jiffies(2) < jiffies(20), "it is scanned early");
 }
 
 #[test]
 fn a_cpu_that_was_asked_to_reschedule_in_vain_is_asked_again() {
     let machine = Machine::<2>::booted(2);
-    machine.call(0, &counter());
+    machine.free(0);
     machine.jiffies(PATIENCE as usize + 40, [0]);
     let asked = machine.reschedules(1);
     assert!((3..=8).contains(&asked), "ten jiffies later, then every five: {asked}");
@@ -400,38 +365,32 @@ fn a_head_may_be_part_of_what_threads_share() {
 
 #[test]
 fn a_cpu_that_comes_again_has_the_limits_of_a_new_one() {
-    let few = |mut options: Options| {
+    let machine = Machine::<2>::with(2, |options| {
         (options.tree.qhimark, options.tree.qlowmark) = (20, 5);
-        options
-    };
-    let machine = Machine::<2>::with(2, few);
-    let freed = counter();
-    let call = |calls| (0..calls).for_each(|_| _ = machine.call(1, &freed));
+    });
     // So many that they all run in one pass.
-    call(50);
+    machine.free_many(1, 50);
     machine.switches(ENOUGH, [0, 1]);
     machine.stop(1, 0);
     machine.start(1);
-    call(15);
+    machine.free_many(1, 15);
     machine.switches(ENOUGH, [0, 1]);
     on(1, || machine.kernel.run_callbacks(1, 1_000));
-    assert_eq!(count(&freed), 10, "blimit: ten at a time");
-    machine.jiffies(ENOUGH, [0, 1]);
-    assert_eq!(count(&freed), 65);
+    assert_eq!(machine.freed(), 10, "blimit: ten at a time");
+    assert_eq!(machine.freed_in(ENOUGH, [0, 1]), 55);
 }
 
 #[test]
 fn an_nmi_under_the_machines_lock_is_waited_for() {
-    let machine = Machine::<2>::booted(2);
-    on(1, || machine.kernel.idle_enter());
+    let machine = with_one_idle();
     let nmis = Rc::new(Cell::new(0));
     let nmi = {
         let (machine, nmis) = (machine.clone(), nmis.clone());
         Rc::new(move || machine.nmi(|| nmis.set(nmis.get() + 1)))
     };
-    let freed = machine.frees(0);
+    machine.free(0);
     crate::board::with_nmi(nmi, || machine.jiffies(ENOUGH, [0]));
-    assert!(nmis.get() > 1 && count(&freed) == 1);
+    assert!(nmis.get() > 1 && machine.freed() == 1);
     assert_eq!(machine.board.clock_ns.load(SeqCst), ENOUGH as u64 * TICK_NS);
     assert!(machine.kernel.cpu_snapshot(1).unwrap().is_extended);
 }
@@ -446,14 +405,13 @@ fn a_cpu_takes_as_much_memory_as_the_readme_says() {
 #[test]
 fn a_cpu_that_was_asked_for_help_and_has_helped_is_at_rest_again() {
     for variant in [Variant::Today, Variant::v2(1_000)] {
-        let of_its_year =
-            |options: Options| Options { tree: tree::Options::new(variant, 1_000, 2), ..options };
-        let machine = Machine::<2>::with(2, of_its_year);
-        let freed = machine.frees(0);
+        let machine = Machine::<2>::with(2, |options| {
+            options.tree = tree::Options::new(variant, 1_000, 2);
+        });
+        machine.free(0);
         machine.jiffies_beside_a_section(250, 1);
-        assert!(machine.reschedules(1) != 0 && count(&freed) == 0);
-        machine.jiffies(ENOUGH, [1, 0]);
-        assert_eq!(count(&freed), 1);
+        assert!(machine.reschedules(1) != 0 && machine.freed() == 0);
+        assert_eq!(machine.freed_in(ENOUGH, [1, 0]), 1);
         let is_slow = Rc::new(Cell::new(false));
         let interrupts = is_slow.clone();
         interrupt_after(1, Rc::new(move || interrupts.set(true)));

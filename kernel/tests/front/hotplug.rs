@@ -2,37 +2,28 @@
 
 use std::cell::Cell;
 
-use crate::board::{Machine, count, counter, on, under_each_engine};
+use crate::board::{Machine, on, under_each_engine};
 
 #[test]
 fn a_dead_cpus_callbacks_run_elsewhere_after_a_grace_period_from_then() {
-    under_each_engine!(3, {
-        let machine = Machine::<3, E>::booted(3);
-        let freed = counter();
-        for _ in 0..25 {
-            machine.call_of(1, 10, &freed);
-        }
+    under_each_engine!(3, |machine| {
+        (0..25).for_each(|_| _ = machine.free_of(1, 10));
         // Some of them wait for a grace period in progress, some for none yet.
         machine.jiffies(3, [1]);
-        for _ in 0..25 {
-            machine.call(1, &freed);
-        }
+        machine.free_many(1, 25);
         machine.stop(1, 0);
         let seen = machine.kernel.cpu_snapshot(0).unwrap();
         let left = machine.kernel.cpu_snapshot(1).unwrap();
         assert_eq!((seen.callbacks, left.callbacks), (50, 0));
         assert_eq!((seen.bytes, left.bytes), (250, 0));
         // CPU 2 is in a section.
-        machine.jiffies(30, [0]);
-        assert_eq!(count(&freed), 0);
-        machine.jiffies(30, [2, 0]);
-        assert_eq!(count(&freed), 50);
+        assert_eq!(machine.freed_in(30, [0]), 0);
+        assert_eq!(machine.freed_in(30, [2, 0]), 50);
         assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().bytes, 0);
         // And it may come again.
         machine.start(1);
-        machine.call(1, &freed);
-        machine.jiffies(30, [0, 1, 2]);
-        assert_eq!(count(&freed), 51);
+        machine.free(1);
+        assert_eq!(machine.freed_in(30, [0, 1, 2]), 1);
     });
 }
 
@@ -40,43 +31,33 @@ fn a_dead_cpus_callbacks_run_elsewhere_after_a_grace_period_from_then() {
 fn a_cpu_that_comes_online_after_a_scan_has_chosen_is_waited_for_by_the_next() {
     under_each_engine!(3, {
         let machine = Machine::<3, E>::booted(2);
-        let freed = machine.frees(0);
+        machine.free(0);
         // CPU 2 was offline when the scan looked; CPU 1 is in a section.
         machine.jiffies(6, [0]);
         machine.start(2);
-        machine.jiffies(10, [0, 1]);
-        assert_eq!(count(&freed), 1, "its sections began after");
-        machine.call(0, &freed);
-        machine.jiffies(10, [0, 1]);
-        assert_eq!(count(&freed), 1, "it is in a section now");
-        machine.jiffies(10, [2, 1, 0]);
-        assert_eq!(count(&freed), 2);
+        assert_eq!(machine.freed_in(10, [0, 1]), 1, "its sections began after");
+        machine.free(0);
+        assert_eq!(machine.freed_in(10, [0, 1]), 0, "it is in a section now");
+        assert_eq!(machine.freed_in(10, [2, 1, 0]), 1);
     });
 }
 
 #[test]
 fn a_cpu_that_comes_online_before_the_first_scan_ends_the_grace_period_with_the_others() {
     let machine = Machine::<2>::booted(1);
-    let freed = machine.frees(0);
+    machine.free(0);
     machine.jiffies(1, [0]);
     assert!(machine.kernel.cpu_snapshot(1).unwrap().is_holdout, "not scanned yet");
     machine.start(1);
-    machine.jiffies(20, [0]);
-    assert_eq!(count(&freed), 0, "it is awake");
-    machine.jiffies(20, [1, 0]);
-    assert_eq!(count(&freed), 1);
+    assert_eq!(machine.freed_in(20, [0]), 0, "it is awake");
+    assert_eq!(machine.freed_in(20, [1, 0]), 1);
 }
 
 #[test]
 fn a_barrier_waits_for_callbacks_that_move_while_it_waits() {
     let machine = Machine::<3>::booted(3);
     on(2, || machine.kernel.idle_enter());
-    let freed = counter();
-    for cpu in [0, 1] {
-        for _ in 0..40 {
-            machine.call(cpu, &freed);
-        }
-    }
+    [0, 1].into_iter().for_each(|cpu| _ = machine.free_many(cpu, 40));
     let step = Cell::new(0);
     let meanwhile = move |machine: &Machine<3>| {
         step.set(step.get() + 1);
@@ -92,14 +73,13 @@ fn a_barrier_waits_for_callbacks_that_move_while_it_waits() {
     };
     // A few of CPU 1's have run when it goes.
     machine.waits(0, meanwhile, |kernel| kernel.barrier());
-    assert_eq!(count(&freed), 80);
+    assert_eq!(machine.freed(), 80);
     assert!(!machine.kernel.cpu_snapshot(1).unwrap().is_online);
 }
 
 #[test]
 fn what_a_caller_waits_for_is_looked_after_when_its_cpu_has_died() {
-    under_each_engine!(3, {
-        let machine = Machine::<3, E>::booted(3);
+    under_each_engine!(3, |machine| {
         on(2, || machine.kernel.idle_enter());
         let is_first = Cell::new(true);
         let meanwhile = move |machine: &Machine<3, E>| {

@@ -24,6 +24,7 @@ struct Domain<D = Published> {
     board: Arc<Board>,
     /// What the worker has waited, in ticks.
     ticks: Cell<u64>,
+    freed: Arc<AtomicU32>,
 }
 
 /// A section that outlives a borrow of its domain.
@@ -43,7 +44,8 @@ impl Section {
 impl<D: Delay> Domain<D> {
     fn new(delay: D) -> Rc<Self> {
         let (wires, board) = Wires::to_board(4);
-        Rc::new(Self { srcu: Srcu::new(wires, delay, HZ), board, ticks: Cell::new(0) })
+        let srcu = Srcu::new(wires, delay, HZ);
+        Rc::new(Self { srcu, board, ticks: Cell::new(0), freed: counter() })
     }
 
     /// The worker runs, and waits as long as it is told. Returns whether it is to come again.
@@ -71,9 +73,20 @@ impl<D: Delay> Domain<D> {
         unsafe { self.srcu.call(callback(0, Box::new(run)), run_callback) }.unwrap();
     }
 
-    fn free(&self, freed: &Arc<AtomicU32>) {
-        let freed = freed.clone();
+    fn free(&self) {
+        let freed = self.freed.clone();
         self.queue(move || _ = freed.fetch_add(1, SeqCst));
+    }
+
+    /// How many objects were freed since this was asked last.
+    fn freed(&self) -> u32 {
+        self.freed.swap(0, SeqCst)
+    }
+
+    /// The same when the worker has run.
+    fn freed_in_work(&self) -> u32 {
+        self.work();
+        self.freed()
     }
 }
 
@@ -89,33 +102,28 @@ fn released() -> Rc<Domain> {
 #[test]
 fn a_section_that_sleeps_and_moves_is_waited_for() {
     let domain = released();
-    let freed = counter();
     let section = on(1, || domain.srcu.read());
-    domain.free(&freed);
+    domain.free();
     (0..3 * ENOUGH).for_each(|_| assert!(domain.round(), "it comes again"));
-    assert_eq!(count(&freed), 0);
+    assert_eq!(domain.freed(), 0);
     on(3, || drop(section));
-    domain.work();
-    assert_eq!(count(&freed), 1);
+    assert_eq!(domain.freed_in_work(), 1);
 }
 
 #[test]
 fn a_section_that_begins_in_a_grace_period_does_not_hold_it_up() {
     let domain = released();
-    let freed = counter();
     let first = domain.srcu.read();
-    domain.free(&freed);
+    domain.free();
     (0..ENOUGH).for_each(|_| _ = domain.round());
     let second = domain.srcu.read();
     drop(first);
-    domain.work();
-    assert_eq!(count(&freed), 1);
-    domain.free(&freed);
+    assert_eq!(domain.freed_in_work(), 1);
+    domain.free();
     (0..ENOUGH).for_each(|_| _ = domain.round());
-    assert_eq!(count(&freed), 1, "but the next one");
+    assert_eq!(domain.freed(), 0, "but the next one");
     drop(second);
-    domain.work();
-    assert_eq!(count(&freed), 2);
+    assert_eq!(domain.freed_in_work(), 1);
 }
 
 #[test]
@@ -206,32 +214,29 @@ fn a_short_section_costs_ticks_by_the_delays_of_two_kernels() {
 #[test]
 fn a_worker_that_comes_early_is_told_how_long_is_left() {
     let domain = Domain::new(AdaptiveDelay::at(HZ));
-    let freed = counter();
-    domain.free(&freed);
+    domain.free();
     assert_eq!(domain.srcu.run(10), Some(Wait::Jiffies(1)), "nobody is in a hurry");
     domain.board.clock_ns.fetch_add(TICK_NS - 1, SeqCst);
     assert_eq!(domain.srcu.run(10), Some(Wait::Jiffies(1)));
-    assert_eq!(count(&freed), 0);
+    assert_eq!(domain.freed(), 0);
     domain.board.clock_ns.fetch_add(1, SeqCst);
-    domain.work();
-    assert_eq!(count(&freed), 1);
+    assert_eq!(domain.freed_in_work(), 1);
 }
 
 /// Whether a grace period ends in a few ticks with a clock that begins there, and is set there
 /// while the worker waits.
 fn ends_in_time(begins_ns: u64, set_ns: u64) {
     let domain = Domain::new(AdaptiveDelay::at(HZ));
-    let freed = counter();
     domain.board.clock_ns.store(begins_ns, SeqCst);
     for _ in 0..2 {
-        domain.free(&freed);
+        domain.free();
         assert_eq!(domain.srcu.run(10), Some(Wait::Jiffies(1)), "{begins_ns} {set_ns}");
         if set_ns != begins_ns {
             domain.board.clock_ns.store(set_ns, SeqCst);
         }
         assert!(domain.work() <= 5, "{begins_ns} {set_ns}");
     }
-    assert_eq!(count(&freed), 2);
+    assert_eq!(domain.freed(), 2);
 }
 
 #[test]
@@ -253,25 +258,22 @@ fn a_clock_that_is_set_back_in_a_grace_period_delays_nothing() {
 #[test]
 fn a_worker_is_woken_until_it_comes_and_not_for_what_it_has_seen() {
     let domain = released();
-    let freed = counter();
     let woken = || count(&domain.board.woken[2]);
-    on(2, || domain.free(&freed));
-    on(2, || domain.free(&freed));
+    on(2, || domain.free());
+    on(2, || domain.free());
     assert_eq!(woken(), 2);
     assert!(domain.round());
-    on(2, || domain.free(&freed));
+    on(2, || domain.free());
     assert_eq!(woken(), 2, "it comes by itself");
-    domain.work();
-    assert_eq!(count(&freed), 3);
-    on(2, || domain.free(&freed));
+    assert_eq!(domain.freed_in_work(), 3);
+    on(2, || domain.free());
     assert_eq!(woken(), 3);
 }
 
 #[test]
 fn a_worker_that_was_to_come_and_has_not_is_woken_again() {
     let domain = Domain::new(AdaptiveDelay::at(HZ));
-    let freed = counter();
-    domain.free(&freed);
+    domain.free();
     assert_eq!(domain.srcu.run(10), Some(Wait::Jiffies(1)));
     for (ns, woken) in [(0, 0), (TICK_NS, 0), (TICK_NS, 0), (1, 1)] {
         domain.board.clock_ns.fetch_add(ns, SeqCst);
@@ -284,7 +286,7 @@ fn a_worker_that_was_to_come_and_has_not_is_woken_again() {
             break; // with callbacks that are ready, and nothing else
         }
     }
-    assert_eq!(count(&freed), 0);
+    assert_eq!(domain.freed(), 0);
     let (worker, before) = (domain.clone(), wakes(&domain.board));
     let meanwhile = move || {
         if wakes(&worker.board) != before {
@@ -292,7 +294,7 @@ fn a_worker_that_was_to_come_and_has_not_is_woken_again() {
         }
     };
     with_meanwhile(Rc::new(meanwhile), || domain.srcu.barrier()).unwrap();
-    assert_eq!(count(&freed), 1);
+    assert_eq!(domain.freed(), 1);
 }
 
 #[test]
@@ -301,7 +303,7 @@ fn who_asks_while_the_worker_leaves_loses_no_wake_up() {
         let domain = released();
         let asked = Rc::new(Cell::new(None));
         let (asks, cookie) = (domain.clone(), asked.clone());
-        domain.free(&counter());
+        domain.free();
         let interrupt = move || cookie.set(Some(asks.srcu.start()));
         interrupt_after(*moment, Rc::new(interrupt));
         let is_to_come = |_| {
@@ -319,55 +321,48 @@ fn who_asks_while_the_worker_leaves_loses_no_wake_up() {
 #[test]
 fn what_is_asked_before_a_callback_panics_wakes_a_worker() {
     let domain = released();
-    let (later, freed) = (domain.clone(), counter());
-    let counted = freed.clone();
+    let later = domain.clone();
     domain.queue(move || {
-        later.free(&counted);
+        later.free();
         panic!("as the test wants");
     });
     assert!(catch_unwind(AssertUnwindSafe(|| domain.work())).is_err());
     assert_eq!(count(&domain.board.woken[0]), 2);
-    domain.work();
-    assert_eq!(count(&freed), 1);
+    assert_eq!(domain.freed_in_work(), 1);
 }
 
 #[test]
 fn what_a_callback_asks_for_needs_no_wake() {
     let domain = released();
-    let (freed, later, again) = (counter(), domain.clone(), counter());
-    let counted = freed.clone();
+    let later = domain.clone();
     domain.queue(move || {
         assert_eq!(later.srcu.run(10), None, "a callback is no worker");
-        later.free(&counted);
+        later.free();
     });
-    domain.free(&again);
-    domain.work();
-    assert_eq!((count(&freed), count(&again)), (1, 1));
+    domain.free();
+    assert_eq!(domain.freed_in_work(), 2);
     assert_eq!(count(&domain.board.woken[0]), 2, "for the first two");
 }
 
 #[test]
 fn a_budget_bounds_the_callbacks_of_a_run() {
     let domain = released();
-    let freed = counter();
-    (0..25).for_each(|_| domain.free(&freed));
+    (0..25).for_each(|_| domain.free());
     let mut seen = Vec::new();
     while domain.round() {
-        seen.push(count(&freed));
+        seen.push(domain.freed());
     }
     seen.retain(|&freed| freed != 0);
-    assert_eq!((seen, count(&freed)), (vec![10, 20], 25));
+    assert_eq!((seen, domain.freed()), (vec![10, 10], 5));
 }
 
 #[test]
 fn a_barrier_waits_for_callbacks_and_begins_no_grace_period() {
     let domain = Domain::new(Published::final_at(HZ));
-    let freed = counter();
     domain.srcu.barrier().expect("there is none");
-    (0..25).for_each(|_| domain.free(&freed));
-    let ends = freed.clone();
+    (0..25).for_each(|_| domain.free());
     let rounds = with_worker(&domain, 20, || domain.srcu.barrier());
-    assert!(rounds >= 20 && count(&ends) == 25);
+    assert!(rounds >= 20 && domain.freed() == 25);
     assert_eq!(domain.srcu.run(10), None);
 }
 
@@ -395,12 +390,11 @@ fn who_may_not_wait_is_refused() {
 #[test]
 fn a_callback_that_panics_has_run_and_the_next_ones_do() {
     let domain = Domain::new(Published::final_at(HZ));
-    let freed = counter();
     domain.queue(|| panic!("as the test wants"));
-    domain.free(&freed);
-    assert!(catch_unwind(AssertUnwindSafe(|| domain.work())).is_err() && count(&freed) == 0);
+    domain.free();
+    assert!(catch_unwind(AssertUnwindSafe(|| domain.work())).is_err() && domain.freed() == 0);
     with_worker(&domain, 1, || domain.srcu.barrier());
-    assert_eq!(count(&freed), 1);
+    assert_eq!(domain.freed(), 1);
 }
 
 thread_local! {

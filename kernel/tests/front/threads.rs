@@ -195,7 +195,7 @@ fn live<E: GracePeriods<CPUS> + 'static>(
 }
 
 fn torture<E: GracePeriods<CPUS> + 'static>(steps: usize, seed: u64) {
-    let machine = Machine::<CPUS, E>::with(CPUS, |options| options);
+    let machine = Machine::<CPUS, E>::with(CPUS, |_| {});
     machine.board.has_threads.store(true, SeqCst);
     let shared = Shared {
         is_gone: (0..=CPUS * steps).map(|_| AtomicBool::new(false)).collect(),

@@ -7,13 +7,7 @@ use std::rc::Rc;
 
 use kernel::{GracePeriods, Head, Refused, Zone};
 
-use crate::board::{Machine, count, counter, on, section, under_each_engine};
-
-fn with_one_idle() -> Rc<Machine<2>> {
-    let machine = Machine::<2>::booted(2);
-    on(1, || machine.kernel.idle_enter());
-    machine
-}
+use crate::board::{Machine, on, section, under_each_engine, with_one_idle};
 
 /// Its head is at its beginning.
 #[repr(C)]
@@ -52,22 +46,17 @@ fn a_head_may_be_queued_again_by_its_own_callback() {
 #[test]
 fn a_callback_may_queue_others() {
     let machine = with_one_idle();
-    let freed = counter();
-    let later = freed.clone();
-    machine.queue(move |machine| _ = machine.call(0, &later));
-    machine.jiffies(40, [0]);
-    assert_eq!(count(&freed), 1);
+    machine.queue(|machine| _ = machine.free(0));
+    assert_eq!(machine.freed_in(40, [0]), 1);
     assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
 }
 
 #[test]
 fn a_callback_that_runs_callbacks_runs_none() {
     let machine = with_one_idle();
-    let freed = counter();
     machine.queue(|machine| assert!(!machine.kernel.run_callbacks(0, 100)));
-    machine.call(0, &freed);
-    machine.jiffies(20, [0]);
-    assert_eq!(count(&freed), 1, "the second one came later, and once");
+    machine.free(0);
+    assert_eq!(machine.freed_in(20, [0]), 1, "the second one came later, and once");
 }
 
 #[test]
@@ -81,26 +70,23 @@ fn a_callback_that_waits_for_a_barrier_is_refused() {
 #[test]
 fn a_callback_that_panics_has_run_and_the_next_ones_do() {
     let machine = with_one_idle();
-    let freed = counter();
     machine.queue(|_| panic!("as the test wants"));
-    machine.call(0, &freed);
+    machine.free(0);
     let unwound = catch_unwind(AssertUnwindSafe(|| machine.jiffies(20, [0])));
-    assert!(unwound.is_err() && count(&freed) == 0);
+    assert!(unwound.is_err() && machine.freed() == 0);
     machine.waits(0, |machine| machine.jiffy(0), |kernel| kernel.barrier());
-    assert_eq!(count(&freed), 1);
+    assert_eq!(machine.freed(), 1);
     assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
 }
 
 #[test]
 fn a_cpu_at_rest_looks_after_a_callback_that_it_queues() {
-    under_each_engine!(2, {
-        let machine = Machine::<2, E>::booted(2);
+    under_each_engine!(2, |machine| {
         on(1, || machine.kernel.idle_enter());
         for expected in 1..=3 {
             machine.jiffies(40, [0]);
-            let freed = machine.frees(0);
-            machine.jiffies(40, [0]);
-            assert_eq!(count(&freed), 1, "callback {expected}");
+            machine.free(0);
+            assert_eq!(machine.freed_in(40, [0]), 1, "callback {expected}");
         }
     });
 }
@@ -108,18 +94,16 @@ fn a_cpu_at_rest_looks_after_a_callback_that_it_queues() {
 /// CPU 0 queues a callback of no bytes, then CPU `from` one of 1,000, and `between` is done: the
 /// next one of no bytes is told that CPU 0's share of 1,000 is full, until all three have run.
 fn is_told_of_bytes(from: usize, between: impl Fn(&Machine<2>)) {
-    let machine = Machine::with(2, |options| kernel::Options { bytes_max: 2_000, ..options });
+    let machine = Machine::with(2, |options| options.bytes_max = 2_000);
     if from == 0 {
         on(1, || machine.kernel.idle_enter());
     }
-    let freed = counter();
-    assert_eq!(machine.call(0, &freed), Zone::Free);
-    assert_eq!(machine.call_of(from, 1_000, &freed), Zone::Full, "of a share of 1,000");
+    assert_eq!(machine.free(0), Zone::Free);
+    assert_eq!(machine.free_of(from, 1_000), Zone::Full, "of a share of 1,000");
     between(&machine);
-    assert_eq!(machine.call(0, &freed), Zone::Full);
-    machine.jiffies(40, [0]);
-    assert_eq!(count(&freed), 3);
-    assert_eq!(machine.call(0, &freed), Zone::Free);
+    assert_eq!(machine.free(0), Zone::Full);
+    assert_eq!(machine.freed_in(40, [0]), 3);
+    assert_eq!(machine.free(0), Zone::Free);
     machine.jiffies(40, [0]);
 }
 
@@ -136,32 +120,26 @@ fn callbacks_of_no_bytes_are_told_of_the_bytes_of_a_dead_cpu() {
 #[test]
 fn a_batch_has_a_budget() {
     let machine = with_one_idle();
-    let freed = counter();
-    for _ in 0..30 {
-        machine.call(0, &freed);
-    }
+    machine.free_many(0, 30);
     machine.switches(20, [0]);
     assert!(on(0, || machine.kernel.run_callbacks(0, 4)), "there are more");
-    assert_eq!(count(&freed), 4);
+    assert_eq!(machine.freed(), 4);
     assert!(on(0, || machine.kernel.run_callbacks(0, 1_000)));
-    assert_eq!(count(&freed), 14, "blimit: ten at a time");
+    assert_eq!(machine.freed(), 10, "blimit: ten at a time");
     machine.work(0);
-    assert_eq!(count(&freed), 30);
+    assert_eq!(machine.freed(), 16);
 }
 
 #[test]
 fn a_flood_is_told_and_runs_to_its_end() {
     let calls = if cfg!(miri) { 300 } else { 30_000 };
-    let machine =
-        Machine::<2>::with(2, |options| kernel::Options { callbacks_max: 400, ..options });
+    let machine = Machine::<2>::with(2, |options| options.callbacks_max = 400);
     on(1, || machine.kernel.idle_enter());
-    let freed = counter();
-    let zones: Vec<Zone> = (0..calls).map(|_| machine.call(0, &freed)).collect();
+    let zones: Vec<Zone> = (0..calls).map(|_| machine.free(0)).collect();
     let first = |zone| zones.iter().position(|&one| one == zone);
     assert_eq!((first(Zone::Expedite), first(Zone::Full)), (Some(149), Some(199)));
-    machine.jiffies(50, [0]);
-    assert_eq!(count(&freed), calls);
-    assert_eq!(machine.call(0, &freed), Zone::Free);
+    assert_eq!(machine.freed_in(50, [0]), calls);
+    assert_eq!(machine.free(0), Zone::Free);
     machine.jiffies(20, [0]);
 }
 
@@ -169,7 +147,7 @@ fn a_flood_is_told_and_runs_to_its_end() {
 fn a_cookie_is_done_after_a_full_grace_period() {
     let machine = with_one_idle();
     let early = machine.kernel.cookie();
-    machine.call(0, &counter());
+    machine.free(0);
     machine.jiffies(2, [0]);
     assert!(machine.kernel.snapshot().unwrap().sequence.in_progress());
     let late = machine.kernel.cookie();
@@ -218,21 +196,19 @@ fn do_as_asked<const CPUS: usize, E: GracePeriods<CPUS> + 'static>(
 fn expedited_beside_a_normal_grace_period_ends_at_once() {
     let machine = Machine::<4>::booted(4);
     on(3, || machine.kernel.idle_enter());
-    let freed = machine.frees(1);
+    machine.free(1);
     machine.jiffies(2, [1]);
     assert!(machine.kernel.snapshot().unwrap().sequence.in_progress());
     // No tick at all: CPUs do what they were asked to.
     machine.waits(0, |machine| do_as_asked(machine, 0..4), |kernel| kernel.synchronize_expedited());
     assert_eq!(machine.reschedules(3), 0, "idle");
     assert!(machine.reschedules(1) >= 1 && machine.reschedules(2) >= 1);
-    machine.jiffies(3, [1]);
-    assert_eq!(count(&freed), 1, "it has sped up the normal one too");
+    assert_eq!(machine.freed_in(3, [1]), 1, "it has sped up the normal one too");
 }
 
 #[test]
 fn an_expedited_wait_interrupts_each_cpu_that_comes_to_hold_it_up() {
-    under_each_engine!(8, {
-        let machine = Machine::<8, E>::booted(8);
+    under_each_engine!(8, |machine| {
         on(7, || machine.kernel.idle_enter());
         for _ in 0..3 {
             // The others are in the kernel, each with one thread, and do what they were asked to.

@@ -16,7 +16,7 @@ use super::intrusive::{
 };
 use super::lock_free_queue::{self, LockFreeQueue, SharedNode};
 use crate::domain::raw;
-use crate::loom_tests::{bounded, spawn};
+use crate::loom_tests::{beside, beside_two, bounded, spawn};
 
 /// An object with a node in it, and a number that is written before it is put in and taken away
 /// after.
@@ -104,16 +104,16 @@ impl<S, N> World<S, N> {
     }
 }
 
-/// A producer of two and a producer of one, each of which puts in by `put`.
-fn producers<S: 'static, N: 'static>(
+/// Beside a producer of two and a producer of one, each of which puts in by `put`.
+fn beside_producers<S: 'static, N: 'static, R>(
     world: &Arc<World<S, N>>,
     put: fn(&S, *mut N),
-) -> [thread::JoinHandle<()>; 2] {
-    [(0..2), (2..3)].map(|numbers: std::ops::Range<usize>| {
-        spawn(world, move |world| {
-            numbers.for_each(|number| put(&world.structure, world.objects.filled(number)));
-        })
-    })
+    here: impl FnOnce(&World<S, N>) -> R,
+) -> R {
+    let put =
+        move |world: &World<S, N>, number| put(&world.structure, world.objects.filled(number));
+    let two = move |world: &_| (0..2).for_each(|number| put(world, number));
+    beside_two(world, two, move |world| put(world, 2), here).2
 }
 
 /// Of those of the first producer what was put in first has come out first.
@@ -135,19 +135,20 @@ impl Queues {
 #[test]
 fn what_two_producers_enqueue_is_dequeued_in_their_order() {
     bounded(3, || {
-        let world: Arc<Queues> = World::new(WaitFreeQueue::new(), 3, QueueNode::new);
-        // SAFETY: objects that live as long as the model, put in once.
-        let producers = producers(&world, |queue, node| _ = unsafe { queue.enqueue(node) });
+        let world = &Queues::new(WaitFreeQueue::new(), 3, QueueNode::new);
         // SAFETY: this thread is the only consumer.
         let mut consumer = unsafe { world.structure.only_consumer() };
         let mut numbers = Vec::new();
-        while numbers.len() < 2 {
-            match consumer.dequeue() {
-                Some(dequeued) => numbers.push(world.objects.emptied(dequeued.node)),
-                None => thread::yield_now(),
+        // SAFETY: objects that live as long as the model, put in once.
+        let put = |queue: &WaitFreeQueue, node| _ = unsafe { queue.enqueue(node) };
+        beside_producers(world, put, |world| {
+            while numbers.len() < 2 {
+                match consumer.dequeue() {
+                    Some(dequeued) => numbers.push(world.objects.emptied(dequeued.node)),
+                    None => thread::yield_now(),
+                }
             }
-        }
-        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        });
         let last = consumer.dequeue().expect("one is lost");
         assert!(last.last && consumer.dequeue().is_none() && world.structure.is_empty());
         numbers.push(world.objects.emptied(last.node));
@@ -161,30 +162,23 @@ fn what_two_producers_enqueue_is_dequeued_in_their_order() {
 #[test]
 fn one_enqueue_finds_the_queue_empty_for_each_last_dequeue() {
     bounded(4, || {
-        let world: Arc<Queues> = World::new(WaitFreeQueue::new(), 2, QueueNode::new);
-        let found_empty = Arc::new(AtomicUsize::new(0));
-        let producer = spawn(&world, {
-            let found_empty = Arc::clone(&found_empty);
-            move |world| {
-                for number in 0..2 {
-                    let empty = usize::from(!world.enqueue(number));
-                    found_empty.fetch_add(empty, Relaxed);
-                }
+        let world = &Queues::new(WaitFreeQueue::new(), 2, QueueNode::new);
+        let puts = |world: &Queues| (0..2).filter(|&number| !world.enqueue(number)).count();
+        let (found_empty, last) = beside(world, puts, |world| {
+            let mut consumer = world.structure.consumer();
+            let (mut taken, mut last) = (0, 0);
+            while taken < 2 {
+                let Some(dequeued) = consumer.dequeue() else {
+                    thread::yield_now();
+                    continue;
+                };
+                world.objects.emptied(dequeued.node);
+                taken += 1;
+                last += usize::from(dequeued.last);
             }
+            last
         });
-        let mut consumer = world.structure.consumer();
-        let (mut taken, mut last) = (0, 0);
-        while taken < 2 {
-            let Some(dequeued) = consumer.dequeue() else {
-                thread::yield_now();
-                continue;
-            };
-            world.objects.emptied(dequeued.node);
-            taken += 1;
-            last += usize::from(dequeued.last);
-        }
-        producer.join().unwrap();
-        assert_eq!(found_empty.load(Relaxed), last);
+        assert_eq!(found_empty, last);
     });
 }
 
@@ -192,19 +186,20 @@ fn one_enqueue_finds_the_queue_empty_for_each_last_dequeue() {
 #[test]
 fn what_is_refused_is_had_later() {
     bounded(3, || {
-        let world: Arc<Queues> = World::new(WaitFreeQueue::new(), 3, QueueNode::new);
-        // SAFETY: objects that live as long as the model, put in once.
-        let producers = producers(&world, |queue, node| _ = unsafe { queue.enqueue(node) });
+        let world = &Queues::new(WaitFreeQueue::new(), 3, QueueNode::new);
         let mut consumer = world.structure.consumer();
-        for _ in 0..2 {
-            if let Ok(Some(dequeued)) = consumer.try_dequeue() {
-                world.objects.emptied(dequeued.node);
+        // SAFETY: objects that live as long as the model, put in once.
+        let put = |queue: &WaitFreeQueue, node| _ = unsafe { queue.enqueue(node) };
+        beside_producers(world, put, |world| {
+            for _ in 0..2 {
+                if let Ok(Some(dequeued)) = consumer.try_dequeue() {
+                    world.objects.emptied(dequeued.node);
+                }
             }
-        }
-        if let Ok(chain) = consumer.try_take_all() {
-            world.empty(chain);
-        }
-        producers.into_iter().for_each(|producer| producer.join().unwrap());
+            if let Ok(chain) = consumer.try_take_all() {
+                world.empty(chain);
+            }
+        });
         while let Ok(Some(dequeued)) = consumer.try_dequeue() {
             world.objects.emptied(dequeued.node);
         }
@@ -216,22 +211,16 @@ fn what_is_refused_is_had_later() {
 #[test]
 fn two_take_all() {
     bounded(3, || {
-        let world: Arc<Queues> = World::new(WaitFreeQueue::new(), 3, QueueNode::new);
+        let world = &Queues::new(WaitFreeQueue::new(), 3, QueueNode::new);
         world.enqueue(0);
-        let producer = spawn(&world, |world| {
-            world.enqueue(1);
-            world.enqueue(2);
-        });
-        let other = spawn(&world, |world| {
+        let puts = |world: &Queues| _ = [1, 2].map(|number| world.enqueue(number));
+        let takes_all = |world: &Queues| {
             // SAFETY: the others only put in, or take all as well.
             let chain = unsafe { world.structure.only_consumer() }.take_all();
-            world.empty(chain);
-        });
-        // SAFETY: as above.
-        let chain = unsafe { world.structure.only_consumer() }.take_all();
-        assert!(world.empty(chain).is_sorted());
-        other.join().unwrap();
-        producer.join().unwrap();
+            world.empty(chain)
+        };
+        let (.., taken) = beside_two(world, puts, takes_all, takes_all);
+        assert!(taken.is_sorted());
         let rest = world.structure.consumer().take_all();
         world.empty(rest);
         world.all_taken();
@@ -242,26 +231,20 @@ fn two_take_all() {
 /// one appends there.
 #[test]
 fn a_chain_moves_to_another_queue() {
-    bounded(3, || {
-        let queues = (WaitFreeQueue::new(), WaitFreeQueue::new());
-        let world = World::new(queues, 3, QueueNode::new);
+    let queues = || (WaitFreeQueue::new(), WaitFreeQueue::new());
+    bounded(3, move || {
+        let world = &World::new(queues(), 3, QueueNode::new);
         let put = |world: &World<(WaitFreeQueue, WaitFreeQueue), QueueNode>, number, first| {
             let (from, to) = &world.structure;
             let node = world.objects.filled(number);
             // SAFETY: an object that lives as long as the model, put in once.
             unsafe { if first { from } else { to }.enqueue(node) }
         };
-        put(&world, 0, true);
-        let before = spawn(&world, move |world| {
-            put(world, 1, true);
-        });
-        let behind = spawn(&world, move |world| {
-            put(world, 2, false);
-        });
+        put(world, 0, true);
+        let before = move |world: &_| put(world, 1, true);
+        let behind = move |world: &_| put(world, 2, false);
         let (from, to) = &world.structure;
-        to.append(from.consumer().take_all());
-        before.join().unwrap();
-        behind.join().unwrap();
+        beside_two(world, before, behind, |_| to.append(from.consumer().take_all()));
         to.append(from.consumer().take_all());
         assert!(from.is_empty());
         let numbers = world.empty(to.consumer().take_all());
@@ -281,17 +264,18 @@ fn a_queue_with_a_sentinel() {
         // SAFETY: written above.
         let queue = unsafe { memory.assume_init() };
         let world = World::new(Pinned(queue), 3, QueueNode::new);
-        // SAFETY: objects that live as long as the model, put in once.
-        let producers = producers(&world, |queue: &Pinned, node| unsafe { queue.0.enqueue(node) });
         let mut numbers = Vec::new();
-        while numbers.len() < 3 {
-            // SAFETY: this thread is the only consumer.
-            match unsafe { world.structure.0.dequeue() } {
-                Some(node) => numbers.push(world.objects.emptied(node)),
-                None => thread::yield_now(),
+        // SAFETY: objects that live as long as the model, put in once.
+        let put = |queue: &Pinned, node| unsafe { queue.0.enqueue(node) };
+        beside_producers(&world, put, |world| {
+            while numbers.len() < 3 {
+                // SAFETY: this thread is the only consumer.
+                match unsafe { world.structure.0.dequeue() } {
+                    Some(node) => numbers.push(world.objects.emptied(node)),
+                    None => thread::yield_now(),
+                }
             }
-        }
-        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        });
         are_in_order(&numbers);
     });
 }
@@ -300,15 +284,16 @@ fn a_queue_with_a_sentinel() {
 #[test]
 fn a_wait_free_stack() {
     bounded(3, || {
-        let world = World::new(WaitFreeStack::new(), 3, StackNode::new);
+        let world = &World::new(WaitFreeStack::new(), 3, StackNode::new);
         // SAFETY: objects that live as long as the model, put on once.
-        let producers = producers(&world, |stack, node| _ = unsafe { stack.push(node) });
-        // SAFETY: this thread alone takes nodes off.
-        if let Some(popped) = unsafe { world.structure.pop() } {
-            world.objects.emptied(popped.node);
-        }
-        world.empty(world.structure.pop_all());
-        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        let put = |stack: &WaitFreeStack, node| _ = unsafe { stack.push(node) };
+        beside_producers(world, put, |world| {
+            // SAFETY: this thread alone takes nodes off.
+            if let Some(popped) = unsafe { world.structure.pop() } {
+                world.objects.emptied(popped.node);
+            }
+            world.empty(world.structure.pop_all());
+        });
         // SAFETY: as above.
         while let Ok(Some(popped)) = unsafe { world.structure.try_pop() } {
             world.objects.emptied(popped.node);
@@ -318,26 +303,27 @@ fn a_wait_free_stack() {
     });
 }
 
+type Stack = World<LockFreeStack, StackNode>;
+
+impl Stack {
+    fn push(&self, number: usize) {
+        // SAFETY: an object that lives as long as the model, and is not on the stack.
+        unsafe { self.structure.push(self.objects.filled(number)) };
+    }
+
+    fn pop(&self) {
+        // SAFETY: nothing is freed while the model lasts.
+        self.empty(unsafe { self.structure.pop() });
+    }
+}
+
 /// Two that pop at once, as in sections: nothing is freed nor put on again. And one that pushes.
 #[test]
 fn two_pop_of_a_lock_free_stack() {
     bounded(3, || {
-        let world = World::new(LockFreeStack::new(), 3, StackNode::new);
-        let push = |world: &World<LockFreeStack, StackNode>, number| {
-            // SAFETY: an object that lives as long as the model, put on once.
-            unsafe { world.structure.push(world.objects.filled(number)) };
-        };
-        push(&world, 0);
-        push(&world, 1);
-        let producer = spawn(&world, move |world| push(world, 2));
-        let other = spawn(&world, |world| {
-            // SAFETY: nothing is freed while the model lasts.
-            world.empty(unsafe { world.structure.pop() });
-        });
-        // SAFETY: as above.
-        world.empty(unsafe { world.structure.pop() });
-        producer.join().unwrap();
-        other.join().unwrap();
+        let world = &World::new(LockFreeStack::new(), 3, StackNode::new);
+        (0..2).for_each(|number| world.push(number));
+        beside_two(world, |world| world.push(2), |world| world.pop(), |world| world.pop());
         world.empty(world.structure.pop_all());
         world.all_taken();
     });
@@ -349,23 +335,17 @@ fn two_pop_of_a_lock_free_stack() {
 #[should_panic]
 fn a_node_that_is_put_on_again_at_once_is_mistaken() {
     bounded(3, || {
-        let world = World::new(LockFreeStack::new(), 2, StackNode::new);
-        for number in 0..2 {
-            // SAFETY: an object that lives as long as the model, put on once.
-            unsafe { world.structure.push(world.objects.filled(number)) };
-        }
-        let other = spawn(&world, |world| {
+        let world = &World::new(LockFreeStack::new(), 2, StackNode::new);
+        (0..2).for_each(|number| world.push(number));
+        let pops_and_pushes = |world: &Stack| {
             // SAFETY: nothing is freed while the model lasts.
             let popped = [unsafe { world.structure.pop() }, unsafe { world.structure.pop() }];
             let numbers = popped.map(|node| node.map(|node| world.objects.emptied(node)));
             if let [Some(again), _] = numbers {
-                // SAFETY: none: the other thread may be about to take it off.
-                unsafe { world.structure.push(world.objects.filled(again)) };
+                world.push(again); // the other thread may be about to take it off
             }
-        });
-        // SAFETY: as above.
-        world.empty(unsafe { world.structure.pop() });
-        other.join().unwrap();
+        };
+        beside(world, pops_and_pushes, |world| world.pop());
         world.empty(world.structure.pop_all());
     });
 }
@@ -412,16 +392,8 @@ fn a_lock_free_queue() {
             node.map(|node| world.objects.emptied(node))
         };
         put(&world, 0);
-        let producer = spawn(&world, move |world| {
-            put(world, 1);
-            put(world, 2);
-        });
-        let other = spawn(&world, move |world| {
-            take(world);
-        });
-        take(&world);
-        producer.join().unwrap();
-        other.join().unwrap();
+        let puts = move |world: &_| (1..3).for_each(|number| put(world, number));
+        beside_two(&world, puts, take, take);
         // SAFETY: no other thread uses the queue; it is destroyed only when it is empty, and then
         // not dropped.
         if world.objects.taken.load(Relaxed) < 3 {

@@ -371,11 +371,7 @@ mod tests {
         }
         let gp = AtomicU64::new(word::entered(Number(2)));
         assert_eq!(registry.scan(Number(2), &gp), 100);
-        assert_eq!(
-            used,
-            (registry.readers.as_ptr(), registry.holdouts.as_ptr()),
-            "the same memory"
-        );
+        assert_eq!(used, (registry.readers.as_ptr(), registry.holdouts.as_ptr()), "same memory");
         // With readers registered: they and the holdouts stay, and no smaller memory is taken.
         let mut room = room_for(50);
         registry.take_room(&mut room);

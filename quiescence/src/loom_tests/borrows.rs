@@ -96,6 +96,11 @@ impl Places {
         }
     }
 
+    fn borrow_and_give_back(&self, number: usize) {
+        let borrowed = self.borrow(block(number));
+        self.give_back(&borrowed);
+    }
+
     /// Replaces what is in a cell, and gives up the reference that the cell had. Whether the object
     /// is freed by now.
     fn replace(&self, cell: usize, new: *mut ()) -> bool {
@@ -128,15 +133,12 @@ fn block<'b>(number: usize) -> &'b Block<Borrow> {
 /// `others` use the cells: they leave one reference to the second object, or none.
 fn with_reader(phase: u64, times: usize, others: impl Fn(&Arc<Places>) + Send + Sync + 'static) {
     bounded(3, move || {
-        let places = Places::new(phase);
+        let places = &Places::new(phase);
         let number = places.block();
-        let reader = spawn(&places, move |places| {
-            for _ in 0..times {
-                let borrowed = places.borrow(block(number));
-                places.give_back(&borrowed);
-            }
+        let reader = spawn(places, move |places| {
+            (0..times).for_each(|_| places.borrow_and_give_back(number));
         });
-        others(&places);
+        others(places);
         reader.join().unwrap();
         assert_eq!(places.objects[0].count.load(Relaxed), 0);
         let holds = !places.cells[0].load(Relaxed).is_null();
@@ -185,24 +187,23 @@ fn a_biased_phase_becomes_a_fair_one() {
 #[test]
 fn a_slot_is_handed_on_with_what_was_read() {
     bounded(3, || {
-        let places = Places::new(BIASED);
+        let places = &Places::new(BIASED);
         let number = places.block();
         let Borrowed::Confirmed(at, _) = places.borrow(block(number)) else {
             panic!("no other thread is there")
         };
         let at = at.addr();
-        let other = spawn(&places, move |places| {
+        let gives_back = move |places: &Places| {
             let at = ptr::without_provenance_mut(at);
             places.read(at);
             places.give_back(&Borrowed::Confirmed(at, block(number).first()));
+        };
+        let replaces = |places: &Places| places.replace(0, address(1));
+        beside_two(places, gives_back, replaces, |places| {
+            if block(number).first().is_free() {
+                places.borrow_and_give_back(number);
+            }
         });
-        let updater = spawn(&places, |places| places.replace(0, address(1)));
-        if block(number).first().is_free() {
-            let borrowed = places.borrow(block(number));
-            places.give_back(&borrowed);
-        }
-        other.join().unwrap();
-        updater.join().unwrap();
         assert_eq!(places.objects[0].count.load(Relaxed), 0);
         assert_eq!(places.objects[1].count.load(Relaxed), 1);
     });
@@ -213,19 +214,17 @@ fn a_slot_is_handed_on_with_what_was_read() {
 #[test]
 fn an_address_that_is_used_again_is_another_cells() {
     bounded(3, || {
-        let places = Places::new(BIASED);
+        let places = &Places::new(BIASED);
         let number = places.block();
-        let reader = spawn(&places, move |places| {
-            // Reads what it has borrowed: never the second object at an address.
-            let borrowed = places.borrow(block(number));
-            places.give_back(&borrowed);
+        // Reads what it has borrowed: never the second object at an address.
+        let borrows = move |places: &Places| places.borrow_and_give_back(number);
+        beside(places, borrows, |places| {
+            if places.replace(0, address(1)) {
+                // The object is gone; another one is made there, and comes into the other cell.
+                places.objects[0].count.store(1, Relaxed);
+                places.cells[1].store(address(0), Release);
+                places.replace(1, ptr::null_mut());
+            }
         });
-        if places.replace(0, address(1)) {
-            // The object is gone; another one is made there, and comes into the other cell.
-            places.objects[0].count.store(1, Relaxed);
-            places.cells[1].store(address(0), Release);
-            places.replace(1, ptr::null_mut());
-        }
-        reader.join().unwrap();
     });
 }

@@ -4,7 +4,7 @@ use super::*;
 
 thread_local! {
     /// How many callbacks of a queue model have run. Loom runs all of a model on one thread.
-    pub(super) static RUN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    static RUN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// A callback that notes its place in the order. `pointer` says whether it may stand without its
@@ -66,25 +66,42 @@ fn nothing_panicked(core: &DomainState) {
     assert_eq!(core.grace_periods.counters().callbacks_panicked.load(Relaxed), 0);
 }
 
+/// As an updater does: a step, and what is ready.
+fn run_some(core: &DomainState, queue: &Queue) {
+    queue.close(core, Urgency::Normal);
+    core.grace_periods.advance(STRANGER);
+    queue.run_some(core, 32);
+}
+
+/// All of it.
+fn run_all(core: &DomainState, queue: &Queue) {
+    drain_one(core, queue, &|| STRANGER);
+    nothing_panicked(core);
+}
+
+/// As a thread does that ends: what it has queued moves on.
+fn leave_behind(core: &DomainState, queue: &Queue) {
+    own(queue).mark_orphan(core);
+    core.queues.forget_orphans(core);
+}
+
+/// A domain of a model in which no callback has run.
+pub(super) fn domain() -> Arc<DomainState> {
+    RUN.set(0);
+    Arc::new(DomainState::new(Start::ZERO, SETTINGS))
+}
+
 fn two_threads_run_in_order(before: usize, after: usize) {
-    bounded(2, move || {
-        RUN.set(0);
-        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
-        let queue = Arc::new(Queue::of_nobody(&core, Contents::Objects));
+    model_of(2, domain, move |core| {
+        let queue = Arc::new(Queue::of_nobody(core, Contents::Objects));
         (0..before).for_each(|number| add_numbered(&queue, number));
-        let runner = spawn(&core, {
-            let queue = Arc::clone(&queue);
-            move |core| {
-                queue.close(core, Urgency::Normal);
-                core.grace_periods.advance(STRANGER);
-                queue.run_some(core, 32);
-            }
+        let its = Arc::clone(&queue);
+        let runs = move |core: &DomainState| run_some(core, &its);
+        beside(core, runs, |core| {
+            (before..before + after).for_each(|number| add_numbered(&queue, number));
+            run_all(core, &queue);
+            assert_eq!(RUN.get(), before + after);
         });
-        (before..before + after).for_each(|number| add_numbered(&queue, number));
-        drain_one(&core, &queue, &|| STRANGER);
-        nothing_panicked(&core);
-        assert_eq!(RUN.get(), before + after);
-        runner.join().unwrap();
         assert!(queue.is_empty());
     });
 }
@@ -103,18 +120,13 @@ fn pages_go_round() {
 
 #[test]
 fn callbacks_wait_for_readers() {
-    model(|| {
-        let world = World::new();
-        let reader = spawn_reader(&world, 1, false);
-        let queue = Queue::of_nobody(&world.core, Contents::Objects);
-        retire(&world, &queue, 1);
-        // As an updater does: a step, and what is ready. Then all of it.
-        queue.close(&world.core, Urgency::Normal);
-        world.core.grace_periods.advance(STRANGER);
-        queue.run_some(&world.core, 32);
-        drain_one(&world.core, &queue, &|| STRANGER);
-        nothing_panicked(&world.core);
-        reader.join().unwrap();
+    model_of(4, World::new, |world| {
+        beside_a_section(world, |world| {
+            let queue = Queue::of_nobody(&world.core, Contents::Objects);
+            retire(world, &queue, 1);
+            run_some(&world.core, &queue);
+            run_all(&world.core, &queue);
+        });
     });
 }
 
@@ -122,22 +134,17 @@ fn callbacks_wait_for_readers() {
 /// just before its section.
 #[test]
 fn what_another_thread_closes_waits_for_readers() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         let queue = Arc::new(Queue::of_nobody(&world.core, Contents::Objects));
-        let slot = registered(&world, 3, ReaderKind::Ordinary);
-        let reader = spawn(&world, move |world| {
+        let slot = registered(world, 3, ReaderKind::Ordinary);
+        let reader = spawn(world, move |world| {
             world.core.grace_periods.advance(Me::owner(3));
             world.section(slot);
         });
         let adds = Arc::clone(&queue);
-        let adder = spawn(&world, move |world| retire(world, &adds, 1));
-        queue.close(&world.core, Urgency::Normal);
-        world.core.grace_periods.advance(STRANGER);
-        queue.run_some(&world.core, 32);
-        adder.join().unwrap();
-        drain_one(&world.core, &queue, &|| STRANGER);
-        nothing_panicked(&world.core);
+        let retires = move |world: &World| retire(world, &adds, 1);
+        beside(world, retires, |world| run_some(&world.core, &queue));
+        run_all(&world.core, &queue);
         reader.join().unwrap();
     });
 }
@@ -146,19 +153,16 @@ fn what_another_thread_closes_waits_for_readers() {
 /// sees what was added.
 #[test]
 fn the_worker_leaves_nothing_behind() {
-    model(|| {
-        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
+    model_of(4, domain, |core| {
         core.queues.announced.store(true, Relaxed);
-        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
-        let adder = spawn(&core, move |core| {
+        let queue = core.queues.add_of_nobody(core, Contents::Closures);
+        let adds = move |core: &DomainState| {
             add_numbered(&queue, 0);
             core.queues.announced.load(Relaxed)
-        });
-        let wants = core.queues.leave();
-        let announced = adder.join().unwrap();
+        };
+        let (announced, wants) = beside(core, adds, |core| core.queues.leave());
         assert!(wants != Wants::Nothing || !announced, "a callback that nobody looks after");
-        RUN.set(0);
-        core.queues.drain(&core, || STRANGER);
+        core.queues.drain(core, || STRANGER);
         assert_eq!(RUN.get(), 1);
     });
 }
@@ -166,20 +170,17 @@ fn the_worker_leaves_nothing_behind() {
 /// A thread adds a last callback and ends; its queue is adopted with all that is in it.
 #[test]
 fn an_orphan_is_forgotten_when_it_is_empty() {
-    model(|| {
-        RUN.set(0);
-        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
-        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
-        let adder = spawn(&core, move |core| {
+    model_of(4, domain, |core| {
+        let queue = core.queues.add_of_nobody(core, Contents::Closures);
+        let adds = move |core: &DomainState| {
             add_numbered(&queue, 0);
             own(&queue).mark_orphan(core);
-        });
-        core.queues.forget_orphans(&core);
-        adder.join().unwrap();
+        };
+        beside(core, adds, |core| core.queues.forget_orphans(core));
         assert_eq!(core.queues.counts().queued, 1);
-        core.queues.drain(&core, || STRANGER);
+        core.queues.drain(core, || STRANGER);
         assert_eq!(RUN.get(), 1, "forgotten with a callback in it");
-        core.queues.forget_orphans(&core);
+        core.queues.forget_orphans(core);
         assert_eq!(core.charge.queues.load(Relaxed), 0);
     });
 }
@@ -188,20 +189,16 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
 /// it there. What comes after it to the same queue comes after it.
 #[test]
 fn a_barrier_finds_what_was_left_behind() {
-    bounded(3, || {
-        RUN.set(0);
-        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
-        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
+    model_of(3, domain, |core| {
+        let queue = core.queues.add_of_nobody(core, Contents::Closures);
         (0..2).for_each(|number| add_numbered(&queue, number));
-        let ending = spawn(&core, move |core| {
-            own(&queue).mark_orphan(core);
-            core.queues.forget_orphans(core);
+        let leaves = move |core: &DomainState| leave_behind(core, &queue);
+        beside(core, leaves, |core| {
+            core.queues.drain(core, || STRANGER);
+            nothing_panicked(core);
+            assert_eq!(RUN.get(), 2, "the barrier is over");
         });
-        core.queues.drain(&core, || STRANGER);
-        nothing_panicked(&core);
-        assert_eq!(RUN.get(), 2, "the barrier is over");
-        ending.join().unwrap();
-        core.queues.forget_orphans(&core);
+        core.queues.forget_orphans(core);
         assert_eq!((core.charge.queues.load(Relaxed), core.queues.counts().queued), (0, 2));
     });
 }
@@ -209,22 +206,18 @@ fn a_barrier_finds_what_was_left_behind() {
 /// A thread that ends takes nothing out of the worker's sight when it leaves the domain alone.
 #[test]
 fn the_worker_sees_what_moves() {
-    bounded(3, || {
-        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
+    model_of(3, domain, |core| {
         core.queues.announced.store(true, Relaxed);
         // The shared queue is empty, and looked at before the other one.
-        core.queues.with_shared(&core, Contents::Closures, |_| ());
-        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
+        core.queues.with_shared(core, Contents::Closures, |_| ());
+        let queue = core.queues.add_of_nobody(core, Contents::Closures);
         add_numbered(&queue, 0);
-        let ending = spawn(&core, move |core| {
-            own(&queue).mark_orphan(core);
-            core.queues.forget_orphans(core);
+        let leaves = move |core: &DomainState| leave_behind(core, &queue);
+        beside(core, leaves, |core| {
+            assert_eq!(core.queues.leave(), Wants::Company);
+            assert_eq!(core.queues.counts().queued, 1);
         });
-        assert_eq!(core.queues.leave(), Wants::Company);
-        assert_eq!(core.queues.counts().queued, 1);
-        ending.join().unwrap();
-        RUN.set(0);
-        core.queues.drain(&core, || STRANGER);
+        core.queues.drain(core, || STRANGER);
     });
 }
 
@@ -232,23 +225,21 @@ fn the_worker_sees_what_moves() {
 /// the worker comes again. A past error: it waited in the shared queue for as long as `lazy`.
 #[test]
 fn what_is_hurried_is_closed_where_it_moves() {
-    bounded(3, || {
-        RUN.set(0);
-        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
+    model_of(3, domain, |core| {
         // The shared queue is closed before the other one.
-        core.queues.with_shared(&core, Contents::Closures, |_| ());
-        let ending = spawn(&core, move |core| {
+        core.queues.with_shared(core, Contents::Closures, |_| ());
+        let hurries = |core: &DomainState| {
             let queue = core.queues.add_of_nobody(core, Contents::Closures);
             add_numbered(&queue, 0);
             core.queues.hurried.store(true, Release);
-            own(&queue).mark_orphan(core);
-            core.queues.forget_orphans(core);
+            leave_behind(core, &queue);
+        };
+        let ((), closed) = beside(core, hurries, |core| {
+            let closes = core.queues.hurried.swap(false, Acquire);
+            closes && core.queues.close_unless_busy(core, Urgency::Expedited) == 0
         });
-        let closes = core.queues.hurried.swap(false, Acquire);
-        let closed = closes && core.queues.close_unless_busy(&core, Urgency::Expedited) == 0;
-        ending.join().unwrap();
         let comes_again = !closed || core.queues.hurried.load(Relaxed);
         assert!(comes_again || core.queues.wants() != Wants::Company, "it is open, and waits");
-        core.queues.drain(&core, || STRANGER);
+        core.queues.drain(core, || STRANGER);
     });
 }

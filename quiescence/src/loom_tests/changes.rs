@@ -23,9 +23,9 @@ fn wait_for(cell: &AtomicUsize, value: usize) {
 /// Else the model ends with all threads asleep.
 #[test]
 fn who_makes_a_version_sees_an_update_or_is_woken() {
-    model(|| {
-        let cell = Arc::new(AtomicUsize::new(0));
-        beside(&cell, update, |cell| wait_for(cell, 1));
+    bounded(4, || {
+        let cell = &Arc::new(AtomicUsize::new(0));
+        beside(cell, update, |cell| wait_for(cell, 1));
     });
 }
 
@@ -33,10 +33,8 @@ fn who_makes_a_version_sees_an_update_or_is_woken() {
 #[test]
 fn the_last_of_several_updates_is_not_missed() {
     bounded(3, || {
-        let cell = Arc::new(AtomicUsize::new(0));
-        let updaters = [(); 2].map(|()| spawn(&cell, update));
-        wait_for(&cell, 2);
-        updaters.into_iter().for_each(|updater| updater.join().unwrap());
+        let cell = &Arc::new(AtomicUsize::new(0));
+        beside_two(cell, update, update, |cell| wait_for(cell, 2));
     });
 }
 
@@ -44,12 +42,8 @@ fn the_last_of_several_updates_is_not_missed() {
 #[test]
 fn a_version_counts_beside_another_that_ends() {
     bounded(3, || {
-        let cell = Arc::new(AtomicUsize::new(0));
+        let cell = &Arc::new(AtomicUsize::new(0));
         let other = Version::of(PLACE);
-        let waiter = spawn(&cell, |cell| wait_for(cell, 1));
-        let updater = spawn(&cell, update);
-        drop(other);
-        waiter.join().unwrap();
-        updater.join().unwrap();
+        beside_two(cell, |cell| wait_for(cell, 1), update, |_| drop(other));
     });
 }

@@ -5,10 +5,9 @@ use super::*;
 /// One thread unlinks an object and takes the cookie without a lock; others make grace periods.
 /// Once one of them has ended that the cookie stands for, the object is destroyed.
 fn a_cookie_without_the_lock(reads: bool, alone: bool) {
-    bounded(3, move || {
-        let world = World::new();
-        let slot = registered(&world, 1, ReaderKind::Ordinary);
-        let driver = spawn(&world, move |world| {
+    model_of(3, World::new, move |world| {
+        let slot = registered(world, 1, ReaderKind::Ordinary);
+        let driver = spawn(world, move |world| {
             let me = Me::owner(usize::from(alone));
             assert!(world.core.grace_periods.synchronize(Urgency::Normal, me));
             if alone {
@@ -17,7 +16,7 @@ fn a_cookie_without_the_lock(reads: bool, alone: bool) {
                 assert!(world.core.grace_periods.synchronize(Urgency::Normal, me));
             }
         });
-        let reader = reads.then(|| spawn(&world, move |world| world.section(slot)));
+        let reader = reads.then(|| spawn(world, move |world| world.section(slot)));
         let old = world.current.swap(1, AcqRel);
         let cookie = world.core.grace_periods.snapshot_after_unlinking();
         world.destroy_if_done(old, cookie);

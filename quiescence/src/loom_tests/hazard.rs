@@ -61,8 +61,7 @@ impl Places {
 /// A reader that protects and reads twice, beside an updater that replaces what it reads.
 #[test]
 fn what_is_protected_is_not_freed() {
-    bounded(3, || {
-        let places = Places::new();
+    model_of(3, Places::new, |places| {
         // Registered before: a thread that comes later sees the new object, as by [HP-1].
         let block = ptr::from_ref(places.blocks.adopt(Wants::Half).unwrap()).expose_provenance();
         let reads = move |places: &Places| {
@@ -73,40 +72,37 @@ fn what_is_protected_is_not_freed() {
                 block.first().release();
             }
         };
-        beside(&places, reads, Places::replace);
+        beside(places, reads, Places::replace);
     });
 }
 
 /// A protection that another thread ends, after it has read; the owner takes the slot again.
 #[test]
 fn a_slot_is_handed_on_with_what_was_read() {
-    bounded(3, || {
-        let places = Places::new();
+    model_of(3, Places::new, |places| {
         let block = places.blocks.adopt(Wants::Half).unwrap();
         places.protect(block);
         let at = ptr::from_ref(block).expose_provenance();
-        let other = spawn(&places, move |places| {
+        let ends = move |places: &Places| {
             // SAFETY: a read; that the object is not freed is what is tested.
             places.objects[0].with(|cell| assert_eq!(unsafe { *cell }, 0));
             // SAFETY: a block of `places`, which this thread keeps.
             unsafe { &*ptr::with_exposed_provenance::<Block>(at) }.first().release();
+        };
+        beside_two(places, ends, Places::replace, |places| {
+            if block.first().is_free() {
+                places.protect(block);
+                block.first().release();
+            }
         });
-        let updater = spawn(&places, Places::replace);
-        if block.first().is_free() {
-            places.protect(block);
-            block.first().release();
-        }
-        other.join().unwrap();
-        updater.join().unwrap();
     });
 }
 
 /// A block that a thread has left is the next one's, with what is protected there.
 #[test]
 fn a_block_changes_hands_with_its_protections() {
-    bounded(3, || {
-        let places = Places::new();
-        let first = spawn(&places, |places| {
+    model_of(3, Places::new, |places| {
+        let first = spawn(places, |places| {
             let block = places.blocks.adopt(Wants::Half).unwrap();
             places.protect(block);
             block.give_back(&places.blocks);
@@ -131,8 +127,7 @@ fn a_block_changes_hands_with_its_protections() {
 /// A block is taken whole by a holder while a thread has it for a moment, and leaves a protection.
 #[test]
 fn a_holder_has_a_slot_that_protects_nothing() {
-    bounded(3, || {
-        let places = Places::new();
+    model_of(3, Places::new, |places| {
         places.blocks.adopt(Wants::Half).unwrap().give_back(&places.blocks);
         let leaves = |places: &Places| {
             let block = places.blocks.adopt(Wants::Half).unwrap();
@@ -141,7 +136,7 @@ fn a_holder_has_a_slot_that_protects_nothing() {
             }
             block.give_back(&places.blocks);
         };
-        beside(&places, leaves, |places| {
+        beside(places, leaves, |places| {
             let block = places.blocks.adopt(Wants::All).unwrap();
             assert!(block.first().is_free(), "it protects something");
         });

@@ -1,6 +1,6 @@
 //! Tasks that sleep until a grace period or a callback is over.
 
-use super::callbacks::{RUN, add_numbered};
+use super::callbacks::{add_numbered, domain};
 use super::*;
 
 /// Notes that its task has been woken.
@@ -16,23 +16,19 @@ impl std::task::Wake for Flag {
 /// A task that waits until a callback has been run finds that it has, or is woken.
 #[test]
 fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
-    model(|| {
-        RUN.set(0);
-        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
-        let queue = core.queues.add_of_nobody(&core, Contents::Objects);
+    model_of(4, domain, |core| {
+        let queue = core.queues.add_of_nobody(core, Contents::Objects);
         add_numbered(&queue, 0);
-        queue.close(&core, Urgency::Normal);
+        queue.close(core, Urgency::Normal);
         core.grace_periods.advance(STRANGER);
         let to_run = queue.clone();
-        let runner = spawn(&core, move |core| {
-            RUN.set(0);
-            assert_eq!(to_run.run_some(core, 1), 1);
-        });
+        let runs = move |core: &DomainState| assert_eq!(to_run.run_some(core, 1), 1);
         let flag = std::sync::Arc::new(Flag::default());
         let wanted = Wanted { cookie: None, room: true };
-        let number = core.grace_periods.tell(wanted, None, &flag.clone().into());
-        let has_run = queue.is_empty();
-        runner.join().unwrap();
+        let ((), (number, has_run)) = beside(core, runs, |core| {
+            let number = core.grace_periods.tell(wanted, None, &flag.clone().into());
+            (number, queue.is_empty())
+        });
         assert!(has_run || flag.0.load(Relaxed), "left asleep");
         core.grace_periods.tell_no_more(number.unwrap());
         assert_eq!(std::sync::Arc::strong_count(&flag), 1);
@@ -42,10 +38,9 @@ fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
 /// A task that waits for a grace period, which another thread drives.
 #[test]
 fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
-    bounded(3, || {
-        let world = World::new();
-        let reader = spawn_reader(&world, 1, false);
-        let driver = spawn(&world, move |world| {
+    model_of(3, World::new, |world| {
+        let reader = spawn(world, reads(world, 1, false));
+        let driver = spawn(world, move |world| {
             assert!(world.core.grace_periods.synchronize(Urgency::Normal, STRANGER))
         });
         let old = world.current.swap(1, AcqRel);
@@ -87,21 +82,20 @@ impl std::task::Wake for Begins {
 #[test]
 fn a_waker_begins_a_section_on_the_drivers_thread() {
     const OWN: usize = 1;
-    bounded(3, || {
-        let world = World::new();
-        let [own, other] = [OWN, 2].map(|owner| registered(&world, owner, ReaderKind::Ordinary));
+    model_of(3, World::new, |world| {
+        let [own, other] = [OWN, 2].map(|owner| registered(world, owner, ReaderKind::Ordinary));
         enter(&world.core, other);
         let cookie = world.core.grace_periods.request(Urgency::Normal);
         world.core.grace_periods.advance(Me::owner(OWN));
         let begins = std::sync::Arc::new(Begins {
-            world: Arc::clone(&world),
+            world: Arc::clone(world),
             slot: own,
             thread: thread::current().id(),
             begun: false.into(),
         });
         let wanted = Wanted { cookie: Some(cookie), room: false };
         assert!(world.core.grace_periods.tell(wanted, None, &begins.clone().into()).is_some());
-        let updater = spawn(&world, move |world| {
+        let updater = spawn(world, move |world| {
             other.leave();
             world.core.grace_periods.unregister(other);
             world.replace(1);

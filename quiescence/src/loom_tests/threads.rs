@@ -2,57 +2,53 @@
 
 use super::*;
 
-fn reader_and_updater(sections: usize, nested: bool, grace_periods: usize) {
-    model(move || {
-        let world = World::new();
-        let reader = spawn_reader(&world, sections, nested);
-        for new in 1..=grace_periods {
-            world.replace(new);
-        }
-        reader.join().unwrap();
+fn reader_and_updater(settings: Settings, sections: usize, nested: bool, grace_periods: usize) {
+    bounded(4, move || {
+        let world = &World::with(settings);
+        let updates = |world: &World| (1..=grace_periods).for_each(|new| world.replace(new));
+        beside(world, reads(world, sections, nested), updates);
     });
 }
 
 #[test]
 fn one_section_one_grace_period() {
-    reader_and_updater(1, false, 1);
+    reader_and_updater(SETTINGS, 1, false, 1);
 }
 
 #[test]
 fn two_sections_one_grace_period() {
-    reader_and_updater(2, false, 1);
+    reader_and_updater(SETTINGS, 2, false, 1);
 }
 
 /// The scan may meet the word of a second section and never that of the first one's end.
 #[test]
 fn a_section_hides_the_end_of_the_one_before() {
-    model(|| {
-        let world = World::new();
+    model_of(4, World::new, |world| {
         let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
-        beside(&world, |world| world.replace(1), |world| (0..2).for_each(|_| world.section(slot)));
+        beside(world, |world| world.replace(1), |world| (0..2).for_each(|_| world.section(slot)));
     });
 }
 
 #[test]
 fn one_section_two_grace_periods() {
-    reader_and_updater(1, false, 2);
+    reader_and_updater(SETTINGS, 1, false, 2);
 }
 
 #[test]
 fn nested_sections() {
-    reader_and_updater(1, true, 1);
+    reader_and_updater(SETTINGS, 1, true, 1);
+}
+
+fn comes_and_reads(world: &World, owner: usize) {
+    let slot = world.core.grace_periods.register(owner, ReaderKind::Ordinary);
+    world.section(slot);
+    world.core.grace_periods.unregister(slot);
 }
 
 #[test]
 fn registration_during_a_grace_period() {
-    model(|| {
-        let world = World::new();
-        let reads = |world: &World| {
-            let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
-            world.section(slot);
-            world.core.grace_periods.unregister(slot);
-        };
-        beside(&world, reads, |world| world.replace(1));
+    model_of(4, World::new, |world| {
+        beside(world, |world| comes_and_reads(world, 1), |world| world.replace(1));
         assert_eq!(world.core.grace_periods.readers(), 0);
     });
 }
@@ -61,31 +57,25 @@ fn registration_during_a_grace_period() {
 /// slot.
 #[test]
 fn a_slot_changes_hands_while_the_driver_marks_it() {
-    model(|| {
-        let world = World::new();
-        let driver = spawn(&world, move |world| world.replace(1));
-        let second = spawn(&world, move |world| {
+    model_of(4, World::new, |world| {
+        let comes_and_goes = |world: &World| {
             let slot = world.core.grace_periods.register(2, ReaderKind::Ordinary);
             world.core.grace_periods.unregister(slot);
-        });
-        let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
-        world.section(slot);
-        world.core.grace_periods.unregister(slot);
-        driver.join().unwrap();
-        second.join().unwrap();
+        };
+        let here = |world: &World| comes_and_reads(world, 1);
+        beside_two(world, |world| world.replace(1), comes_and_goes, here);
     });
 }
 
 #[test]
 fn two_updaters_share_and_are_both_served() {
-    model(|| {
-        let world = World::new();
+    model_of(4, World::new, |world| {
         let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
         let reads_and_replaces = |world: &World| {
             world.section(slot);
             world.replace(2);
         };
-        beside(&world, |world| world.replace(1), reads_and_replaces);
+        beside(world, |world| world.replace(1), reads_and_replaces);
         assert!(world.core.grace_periods.sequence().ended() <= 2);
     });
 }
@@ -94,55 +84,45 @@ fn two_updaters_share_and_are_both_served() {
 /// an updater that comes in between must get the next one.
 #[test]
 fn a_request_in_mid_grace_period() {
-    model(|| {
-        let world = World::new();
-        let reader = spawn_reader(&world, 1, false);
-        let driver = spawn(&world, move |world| {
+    model_of(4, World::new, |world| {
+        let drives = |world: &World| {
             world.core.grace_periods.request(Urgency::Normal);
             world.core.grace_periods.advance(STRANGER);
-        });
-        world.replace(1);
-        reader.join().unwrap();
-        driver.join().unwrap();
+        };
+        beside_two(world, reads(world, 1, false), drives, |world| world.replace(1));
     });
 }
 
 /// A waiter takes the driver's place, wherever it finds it without its locks; the superseded driver
 /// changes nothing any more, and both are served.
-fn one_takes_over(preemptions: usize, policy: Adaptive, sections: usize) {
-    bounded(preemptions, move || {
-        let world = World::with(settings(AnyPolicy::Adaptive(policy)));
-        let reader = spawn_reader(&world, sections, false);
-        let driver = spawn(&world, move |world| world.replace(1));
-        world.replace_impatiently(2, 1);
-        driver.join().unwrap();
-        reader.join().unwrap();
+#[test]
+fn a_waiter_takes_a_drivers_place() {
+    bounded(3, || {
+        let world = &World::with(settings(AnyPolicy::Adaptive(SLEEPY)));
+        let replaces = |world: &World| world.replace(1);
+        let impatient = |world: &World| world.replace_impatiently(2, 1);
+        beside_two(world, reads(world, 1, false), replaces, impatient);
     });
 }
 
 /// Where it sleeps for a holdout, too.
 const SLEEPY: Adaptive = Adaptive { looks_max: 0, looks_max_expedited: 0 };
 
-#[test]
-fn a_waiter_takes_a_drivers_place() {
-    one_takes_over(3, SLEEPY, 1);
-}
-
 /// A superseded driver, late to its sleep, does not sleep for the holdouts of a later grace period:
 /// it returns when its own is over.
 #[test]
 fn a_superseded_driver_is_not_late() {
     bounded(2, || {
-        let world = World::with(settings(AnyPolicy::Adaptive(SLEEPY)));
+        let world = &World::with(settings(AnyPolicy::Adaptive(SLEEPY)));
         let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
         enter(&world.core, slot);
         let cookie = world.core.grace_periods.request(Urgency::Normal);
         // Announced: the second section does not hold it up.
         world.core.grace_periods.advance(STRANGER);
-        let driver = spawn(&world, move |world| {
+        let driver = spawn(world, move |world| {
             assert!(world.core.grace_periods.wait(cookie, Urgency::Normal, STRANGER))
         });
-        let other = spawn(&world, move |world| {
+        let other = spawn(world, move |world| {
             world.core.grace_periods.synchronize_impatiently(STRANGER, 1)
         });
         slot.leave();
@@ -155,8 +135,7 @@ fn a_superseded_driver_is_not_late() {
 
 #[test]
 fn qsbr_reader() {
-    model(|| {
-        let world = World::new();
+    model_of(4, World::new, |world| {
         let reads = |world: &World| {
             let slot = world.core.grace_periods.register(1, ReaderKind::Qsbr);
             slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
@@ -166,24 +145,23 @@ fn qsbr_reader() {
             slot.offline();
             world.core.grace_periods.unregister(slot);
         };
-        beside(&world, reads, |world| world.replace(1));
+        beside(world, reads, |world| world.replace(1));
     });
 }
 
 /// The only reader, which stays online, unlinks while another one comes. It frees at once where it
 /// is alone, and waits where it is not.
 fn alone_or_not(another: fn(&World)) {
-    model(move || {
-        let world = World::new();
+    model_of(4, World::new, move |world| {
         let slot = world.core.grace_periods.register(1, ReaderKind::Qsbr);
         slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
         world.core.grace_periods.alone.store(true, Relaxed);
-        let other = spawn(&world, move |world| another(world));
-        world.look();
-        world.replace_alone(1, slot);
-        world.look();
-        slot.offline();
-        other.join().unwrap();
+        beside(world, another, |world| {
+            world.look();
+            world.replace_alone(1, slot);
+            world.look();
+            slot.offline();
+        });
     });
 }
 
@@ -205,14 +183,13 @@ fn a_reader_that_may_be_alone_beside_another_updater() {
 
 #[test]
 fn a_grace_period_driven_in_steps() {
-    model(|| {
-        let world = World::new();
-        let reader = spawn_reader(&world, 1, false);
-        let (old, cookie) = world.begin_to_replace(1);
-        assert!(world.core.grace_periods.wait(cookie, Urgency::Normal, STRANGER));
-        assert!(world.core.grace_periods.sequence().is_done(cookie));
-        world.destroy(old);
-        reader.join().unwrap();
+    model_of(4, World::new, |world| {
+        beside_a_section(world, |world| {
+            let (old, cookie) = world.begin_to_replace(1);
+            assert!(world.core.grace_periods.wait(cookie, Urgency::Normal, STRANGER));
+            assert!(world.core.grace_periods.sequence().is_done(cookie));
+            world.destroy(old);
+        });
     });
 }
 
@@ -222,12 +199,10 @@ fn a_grace_period_driven_in_steps() {
 #[test]
 fn a_domain_whose_readers_fence() {
     for policy in [Adaptive::DEFAULT, SLEEPY] {
-        model(move || {
-            let settings = settings(AnyPolicy::Adaptive(policy));
-            let world = World::with(Settings { readers_fence: true, ..settings });
-            let reader = spawn_reader(&world, 1, false);
-            world.replace(1);
-            reader.join().unwrap();
+        let settings = Settings { readers_fence: true, ..settings(AnyPolicy::Adaptive(policy)) };
+        bounded(4, move || {
+            let world = &World::with(settings);
+            beside_a_section(world, |world| world.replace(1));
             let counters = world.core.grace_periods.counters();
             assert_eq!(counters.heavy_fences.load(Relaxed), 0);
         });
@@ -236,10 +211,5 @@ fn a_domain_whose_readers_fence() {
 
 #[test]
 fn everything_on_the_tick() {
-    model(|| {
-        let world = World::with(settings(AnyPolicy::Tick(Tick)));
-        let reader = spawn_reader(&world, 2, false);
-        world.replace(1);
-        reader.join().unwrap();
-    });
+    reader_and_updater(settings(AnyPolicy::Tick(Tick)), 2, false, 1);
 }

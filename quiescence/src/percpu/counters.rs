@@ -435,10 +435,7 @@ mod tests {
         all.sort_unstable();
         all.dedup();
         assert_eq!((owners, all.len()), (3, 3), "each place has one owner");
-        assert!(
-            taken.is_some() && in_use.is_none(),
-            "nobody takes in the midst of another's taking"
-        );
+        assert!(taken.is_some() && in_use.is_none(), "nobody takes while another is taking");
     }
 
     /// A child process does not wait for a thread that it does not have.

@@ -509,10 +509,8 @@ mod tests {
     #[test]
     fn the_end_of_a_section_does_not_wait_for_the_workers_lock() {
         let (domain, srcu) = (Domain::new(), crate::Srcu::new());
-        let mut tuning = domain.tuning();
-        tuning.objects_max = 1;
-        domain.tune(tuning);
-        srcu.tune(tuning);
+        domain.tune(Tuning { objects_max: 1, ..domain.tuning() });
+        srcu.tune(domain.tuning());
         let (sender, ended) = mpsc::channel();
         let (inside, held) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
@@ -636,9 +634,7 @@ mod tests {
     fn domains_that_have_ended_are_forgotten() {
         let patient = || {
             let domain = Domain::new();
-            let mut tuning = domain.tuning();
-            tuning.lazy = Duration::MAX;
-            domain.tune(tuning);
+            domain.tune(Tuning { lazy: Duration::MAX, ..domain.tuning() });
             domain.call(|| ()).expect("there is room");
             domain
         };

@@ -6,44 +6,8 @@ use crate::common::*;
 use std::thread::JoinHandle;
 
 use quiescence::callback_queue::{self, CallbackQueue, Left, Wakes};
-use quiescence::raw::Head;
 
-/// What is pushed in these tests: calls a closure, with its own address in case it wants to be
-/// pushed again.
-#[repr(C)]
-struct Work {
-    head: Head,
-    run: Option<Box<dyn FnMut(*mut Head) -> bool + Send>>,
-}
-
-unsafe extern "C" fn run(head: *mut Head) {
-    let work = head.cast::<Work>();
-    // SAFETY: the head comes first in a work that `push` has boxed.
-    let mut run = unsafe { (*work).run.take() }.expect("pushed with one");
-    if run(head) {
-        // SAFETY: as above; it is not pushed again.
-        drop(unsafe { Box::from_raw(work) });
-    } else {
-        // SAFETY: as above; it was pushed again, and its callback queue's runner is this thread.
-        unsafe { (*work).run = Some(run) };
-    }
-}
-
-fn boxed(f: impl FnMut(*mut Head) -> bool + Send + 'static) -> *mut Head {
-    Box::into_raw(Box::new(Work { head: Head::new(), run: Some(Box::new(f)) })).cast()
-}
-
-fn push(
-    callback_queue: &CallbackQueue,
-    mut f: impl FnMut() + Send + 'static,
-) -> callback_queue::Pushed {
-    let head = boxed(move |_| {
-        f();
-        true
-    });
-    // SAFETY: a box, which `run` frees; the closure may be called anywhere.
-    unsafe { callback_queue.push(head, run) }.unwrap()
-}
+use crate::heads::{boxed, push, run};
 
 fn spawn(callback_queue: &Arc<CallbackQueue>, idle_after: Option<Duration>) -> JoinHandle<Left> {
     let callback_queue = Arc::clone(callback_queue);
@@ -58,12 +22,6 @@ fn attended<R>(domain: &Domain, wakes: Wakes, f: impl FnOnce(&Arc<CallbackQueue>
     callback_queue.stop();
     assert_eq!(runner.join().unwrap(), Left::Stopped);
     result
-}
-
-fn waits_nothing(domain: &Domain) {
-    let statistics = domain.statistics();
-    assert_eq!(statistics.callbacks_waiting(), 0);
-    assert_eq!(statistics.bytes_waiting, 0);
 }
 
 /// Each thread's heads in order, all of them before the barrier returns.
@@ -85,7 +43,7 @@ fn everything_runs_in_order_before_a_barrier_returns() {
             domain.barrier();
             assert_eq!(next.each_ref().map(|count| count.load(SeqCst)), [EACH; 3]);
             assert!(callback_queue.is_empty());
-            waits_nothing(&domain);
+            assert_nothing_waits(&domain);
         });
     }
     assert_eq!(domain.statistics().callbacks_run, 2 * 3 * EACH);
@@ -151,8 +109,7 @@ fn a_barrier_attends_where_nobody_does() {
     };
     assert!(add(0).unattended, "the first is told");
     assert!(!add(1).unattended, "and the others are not");
-    domain.barrier();
-    assert_eq!(ran.load(SeqCst), 2);
+    assert_eq!(settled(&domain, &ran), 2);
     assert!(add(2).unattended, "the barrier has left");
     callback_queue.neglect().unwrap();
     assert!(add(3).unattended, "told again");
@@ -162,7 +119,7 @@ fn a_barrier_attends_where_nobody_does() {
     assert!(!callback_queue.is_empty() && add(4).unattended);
     assert_eq!(callback_queue.attend(Some(Duration::ZERO)).unwrap(), Left::Idle);
     assert_eq!(ran.load(SeqCst), 5);
-    waits_nothing(&domain);
+    assert_nothing_waits(&domain);
 }
 
 /// A barrier leaves the callback queue to a runner that is to come.
@@ -213,7 +170,7 @@ fn a_callback_queue_is_handed_over_in_order() {
     assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (MANY, 0));
     domain.barrier();
     assert!(ran.lock().unwrap().iter().copied().eq(0..MANY));
-    waits_nothing(&domain);
+    assert_nothing_waits(&domain);
 }
 
 /// A barrier beside a runner that is asked to stop, and a callback queue that is handed over.
@@ -228,8 +185,7 @@ fn barriers_beside_callback_queues_that_end() {
         _ = push(&callback_queue, counting(&ran));
         thread::scope(|scope| {
             scope.spawn(|| {
-                domain.barrier();
-                assert_eq!(ran.load(SeqCst), 1);
+                assert_eq!(settled(&domain, &ran), 1);
             });
             callback_queue.stop();
             runner.join().unwrap();
@@ -237,8 +193,7 @@ fn barriers_beside_callback_queues_that_end() {
             assert!(!handed.crowded);
         });
     }
-    domain.barrier();
-    waits_nothing(&domain);
+    assert_all_has_run(&domain);
 }
 
 /// A callback queue that ends leaves what it has to the worker. But for the first time a barrier
@@ -261,8 +216,7 @@ fn a_callback_queue_that_ends_loses_nothing() {
             // threads have pushed and not counted is less than that.
             let left = || domain.statistics().callbacks_queued <= queued + HEADS / 2;
             until(|| left() || ended.load(SeqCst));
-            domain.barrier();
-            assert_eq!(ran.load(SeqCst), HEADS);
+            assert_eq!(settled(&domain, &ran), HEADS);
         };
         thread::scope(|scope| {
             if round != 0 {
@@ -272,7 +226,7 @@ fn a_callback_queue_that_ends_loses_nothing() {
             ended.store(true, SeqCst);
         });
         domain.barrier(); // for what the other one has itself sent
-        waits_nothing(&domain);
+        assert_nothing_waits(&domain);
         assert_eq!(ran.load(SeqCst), HEADS);
         assert!(round != 0 || domain.statistics().callbacks_run == HEADS);
     }
@@ -299,10 +253,9 @@ fn a_barrier_that_attends_ends() {
     // SAFETY: as in `push`.
     assert!(unsafe { callback_queue.push(head, run) }.unwrap().unattended);
     for barriers in 1..=MOST {
-        domain.barrier();
-        assert_eq!(ran.load(SeqCst), barriers, "run though the barrier need not wait for it");
+        assert_eq!(settled(&domain, &ran), barriers, "run though the barrier need not wait for it");
     }
-    waits_nothing(&domain);
+    assert_nothing_waits(&domain);
 }
 
 /// A head that its function pushes again, to its own callback queue: it waits for one grace period
@@ -354,8 +307,7 @@ fn the_limit_slows_down_and_refuses_nothing() {
     while add().crowded {
         callback_queue::wait_for_room(&domain);
     }
-    domain.barrier();
-    waits_nothing(&domain);
+    assert_all_has_run(&domain);
     let quiet = CallbackQueue::new(&domain, Wakes::Never);
     let count = (0..200).filter(|_| push(&quiet, || ()).crowded).count();
     assert_eq!(count, 0, "threads of a quiet callback queue never wait");
@@ -397,8 +349,7 @@ fn a_head_that_is_queued_twice_is_named() {
     if callback_queue::remembers_heads() {
         assert_eq!(push_first().unwrap_err(), error, "wherever it waits");
     }
-    domain.barrier();
-    assert_eq!(ran.load(SeqCst), 1);
+    assert_eq!(settled(&domain, &ran), 1);
 }
 
 /// Callbacks are not begun during a pause; what waits does.
@@ -414,8 +365,7 @@ fn a_pause_holds_callbacks_up() {
         until(|| domain.statistics().grace_periods != before);
         assert_eq!(ran.load(SeqCst), 0);
         callback_queue.resume();
-        domain.barrier();
-        assert_eq!(ran.load(SeqCst), 1);
+        assert_eq!(settled(&domain, &ran), 1);
     });
 }
 
@@ -438,22 +388,19 @@ fn a_child_finds_what_waits() {
                 }
                 in_child(|| {
                     assert!(!callback_queue.is_attended() && !callback_queue.is_empty());
-                    domain.barrier();
-                    assert_eq!(ran.load(SeqCst), 10);
+                    assert_eq!(settled(&domain, &ran), 10);
                     assert!(add().unattended, "somebody is to attend to it again");
                     assert_eq!(domain.statistics().callbacks_waiting(), 1);
                     let crowded = (0..1_000).filter(|_| add().crowded).count();
                     assert_eq!(crowded, 1, "what is charged is what waits");
                     let runner = spawn(callback_queue, None);
-                    domain.barrier();
-                    assert_eq!(ran.load(SeqCst), 1_011);
+                    assert_eq!(settled(&domain, &ran), 1_011);
                     callback_queue.stop();
                     runner.join().unwrap();
                 });
                 leave();
             });
-            domain.barrier();
-            assert_eq!(ran.load(SeqCst), 10);
+            assert_eq!(settled(&domain, &ran), 10);
         }
     });
 }
@@ -478,14 +425,12 @@ fn forks_beside_pushes() {
                     callback_queue.resume();
                     let ran = Arc::new(AtomicU64::new(0));
                     _ = push(callback_queue, counting(&ran));
-                    domain.barrier();
-                    assert_eq!(ran.load(SeqCst), 1);
-                    waits_nothing(&domain);
+                    assert_eq!(settled(&domain, &ran), 1);
+                    assert_nothing_waits(&domain);
                 });
                 callback_queue.resume();
             }
         });
-        domain.barrier();
-        waits_nothing(&domain);
+        assert_all_has_run(&domain);
     });
 }

@@ -63,7 +63,9 @@ fn a_thread_may_have_any_number_of_guards() {
     let value = Arc::new(7);
     let cell = ArcCell::new(value.clone());
     let mut guards: Vec<_> = (0..20).map(|_| cell.load()).collect();
-    assert_eq!(Arc::strong_count(&value), 2 + 12);
+    // Or more, where guards of a thread that has ended stand in its slots.
+    let count = Arc::strong_count(&value);
+    assert!((2 + 12..=2 + 16).contains(&count), "{count}");
     cell.store(Arc::new(8));
     hazard::barrier();
     assert!(guards.iter().all(|guard| **guard == 7));
@@ -256,10 +258,7 @@ fn a_drop_may_use_the_place_and_may_panic() {
     impl Drop for Busy {
         fn drop(&mut self) {
             DROPS.fetch_add(1, Relaxed);
-            assert!(
-                PLACE.load().as_ref().is_none_or(|there| there.0 != self.0),
-                "it is out of its place"
-            );
+            assert!(PLACE.load().as_ref().is_none_or(|there| there.0 != self.0), "it is there");
             if self.0 > 0 {
                 PLACE.store(Some(Arc::new(Self(self.0 - 1))));
             }
@@ -286,14 +285,12 @@ fn a_drop_may_use_the_place_and_may_panic() {
             assert!(!PANICS.load(Relaxed), "a drop panics");
         }
     }
-    let panicked = hazard::global().statistics().callbacks_panicked;
+    let panicked = || hazard::global().statistics().callbacks_panicked;
+    let before = panicked();
     let place = ArcCellOption::from_pointee(Panics);
     place.store(None);
     hazard::barrier();
-    assert!(
-        hazard::global().statistics().callbacks_panicked > panicked,
-        "it is counted, and ends nothing"
-    );
+    assert!(panicked() > before, "it is counted, and ends nothing");
     assert!(place.load().is_none(), "the place is whole");
     place.store(Some(Arc::new(Panics)));
     // What was not put there is dropped.
@@ -302,26 +299,22 @@ fn a_drop_may_use_the_place_and_may_panic() {
     assert!(place.into_inner().is_some());
 }
 
-#[cfg(unix)]
-static CONFIG: ArcCellOption<[u64; 2]> = ArcCellOption::empty();
-#[cfg(unix)]
-static BAD: AtomicU64 = AtomicU64::new(0);
-#[cfg(unix)]
-static HANDLED: AtomicU64 = AtomicU64::new(0);
-
-/// Loads, on a thread that has loaded before.
-#[cfg(unix)]
-extern "C" fn load_in_handler(_signal: libc::c_int) {
-    if let Some(loaded) = &*CONFIG.load() {
-        BAD.fetch_add(u64::from(loaded[1] != !loaded[0]), Relaxed);
-    }
-    HANDLED.fetch_add(1, Relaxed);
-}
-
 #[test]
 #[cfg(unix)]
 #[cfg_attr(miri, ignore = "signals")]
 fn signal_handlers_load_whatever_they_interrupt() {
+    static CONFIG: ArcCellOption<[u64; 2]> = ArcCellOption::empty();
+    static BAD: AtomicU64 = AtomicU64::new(0);
+    static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+    /// Loads, on a thread that has loaded before.
+    extern "C" fn load_in_handler(_signal: libc::c_int) {
+        if let Some(loaded) = &*CONFIG.load() {
+            BAD.fetch_add(u64::from(loaded[1] != !loaded[0]), Relaxed);
+        }
+        HANDLED.fetch_add(1, Relaxed);
+    }
+
     storm::handle(libc::SIGUSR1, load_in_handler);
     let all: Vec<Arc<_>> = (0..64_u64).map(|n| Arc::new([n, !n])).collect();
     let read = || drop(CONFIG.load());

@@ -192,26 +192,22 @@ fn begins_anew<T: Copy + Send + Sync + 'static>(
     assert_eq!(calls, 2);
 }
 
-#[cfg(unix)]
-static CLOCK: LazyLock<Snapshot<[u64; 5]>> = LazyLock::new(|| Snapshot::new([1; 5]));
-#[cfg(unix)]
-static TORN: AtomicU64 = AtomicU64::new(0);
-#[cfg(unix)]
-static HANDLED: AtomicU64 = AtomicU64::new(0);
-
-#[cfg(unix)]
-extern "C" fn load_in_handler(_signal: libc::c_int) {
-    let seen = CLOCK.load();
-    if seen != [seen[0]; 5] {
-        TORN.fetch_add(1, Relaxed);
-    }
-    HANDLED.fetch_add(1, Relaxed);
-}
-
 #[test]
 #[cfg(unix)]
 #[cfg_attr(miri, ignore = "signals")]
 fn signal_handlers_load_whatever_they_interrupt() {
+    static CLOCK: LazyLock<Snapshot<[u64; 5]>> = LazyLock::new(|| Snapshot::new([1; 5]));
+    static TORN: AtomicU64 = AtomicU64::new(0);
+    static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+    extern "C" fn load_in_handler(_signal: libc::c_int) {
+        let seen = CLOCK.load();
+        if seen != [seen[0]; 5] {
+            TORN.fetch_add(1, Relaxed);
+        }
+        HANDLED.fetch_add(1, Relaxed);
+    }
+
     LazyLock::force(&CLOCK);
     // `arc_cell`, in the same process, has another handler of SIGUSR1.
     storm::handle(libc::SIGURG, load_in_handler);
@@ -261,25 +257,22 @@ fn stores_allocate_nothing_once_there_is_a_buffer_for_each_updater() {
     assert_eq!((snapshot.into_inner()[0], another.into_inner()[0]), (99, 0));
 }
 
-#[cfg(unix)]
-static HELD: AtomicU64 = AtomicU64::new(0);
-#[cfg(unix)]
-static RELEASED: AtomicU64 = AtomicU64::new(0);
-
-/// Stays until it is released.
-#[cfg(unix)]
-extern "C" fn stay_in_handler(_signal: libc::c_int) {
-    let held = HELD.fetch_add(1, Relaxed) + 1;
-    while RELEASED.load(Relaxed) < held {
-        // SAFETY: for signal handlers.
-        unsafe { libc::sched_yield() };
-    }
-}
-
 #[test]
 #[cfg(unix)]
 #[cfg_attr(miri, ignore = "signals")]
 fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
+    static HELD: AtomicU64 = AtomicU64::new(0);
+    static RELEASED: AtomicU64 = AtomicU64::new(0);
+
+    /// Stays until it is released.
+    extern "C" fn stay_in_handler(_signal: libc::c_int) {
+        let held = HELD.fetch_add(1, Relaxed) + 1;
+        while RELEASED.load(Relaxed) < held {
+            // SAFETY: for signal handlers.
+            unsafe { libc::sched_yield() };
+        }
+    }
+
     // Without sequences it would.
     if !expect::sequences(quiescence::tuning::per_cpu_path() == PerCpuPath::Restartable) {
         return;

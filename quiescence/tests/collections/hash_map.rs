@@ -291,8 +291,7 @@ fn every_value_is_dropped_once() {
         }
         map.shrink_to_fit();
     });
-    domain.barrier();
-    assert_eq!(alive.load(SeqCst), map.len());
+    assert_eq!(settled(&domain, &alive), map.len());
     drop(map);
     assert_eq!(alive.load(SeqCst), 0);
 }

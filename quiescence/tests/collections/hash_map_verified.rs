@@ -136,8 +136,7 @@ where
     };
     beside(1, look, || threads(2, update));
     drop(map);
-    domain.barrier();
-    assert_eq!(domain.statistics().bytes_waiting, 0);
+    assert_all_has_run(&domain);
 }
 
 #[test]

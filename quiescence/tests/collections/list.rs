@@ -154,8 +154,7 @@ fn each_element_is_dropped_once() {
     assert!(kept.iter().map(|element| element.number).eq(0..10), "as long as the section");
     assert_eq!((live.load(Relaxed), list.len()), (11, 8));
     drop(section);
-    domain.barrier();
-    assert_eq!(live.load(Relaxed), 8);
+    assert_eq!(settled(&domain, &live), 8);
     let mut rest = list.into_iter();
     assert_eq!((rest.len(), rest.next().unwrap().number), (8, 20));
     assert_eq!(live.load(Relaxed), 7);
@@ -215,8 +214,7 @@ fn nothing_is_waited_for_under_the_lock() {
         drop(section);
         updater.join().unwrap();
     });
-    domain.barrier();
-    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+    assert_all_has_run(&domain);
 }
 
 #[test]

@@ -276,6 +276,25 @@ pub(crate) fn tune<K: DomainTag>(domain: &Domain<K>, change: impl FnOnce(&mut Tu
     domain.tune(tuning);
 }
 
+/// What a counter says when all has been run that waits in a domain now.
+pub(crate) fn settled<K: DomainTag, C: Count>(domain: &Domain<K>, counter: &Arc<C>) -> C::Number {
+    domain.barrier();
+    counter.count()
+}
+
+/// Nothing waits in a domain after that.
+#[track_caller]
+pub(crate) fn assert_all_has_run<K: DomainTag>(domain: &Domain<K>) {
+    domain.barrier();
+    assert_nothing_waits(domain);
+}
+
+#[track_caller]
+pub(crate) fn assert_nothing_waits<K: DomainTag>(domain: &Domain<K>) {
+    let statistics = domain.statistics();
+    assert_eq!((statistics.callbacks_waiting(), statistics.bytes_waiting), (0, 0));
+}
+
 /// A context whose waker does nothing.
 pub(crate) fn no_context() -> Context<'static> {
     Context::from_waker(Waker::noop())

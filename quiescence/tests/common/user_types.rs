@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 use quiescence::Weigh;
@@ -12,21 +12,30 @@ use quiescence::cell::{self, RefCnt};
 /// A number that others read while it is counted. It orders as little as a test can do with, or it
 /// would stand in for an ordering of the library's that is missing.
 pub(crate) trait Count: Send + Sync + 'static {
+    type Number;
+
     fn one_more(&self);
+    fn count(&self) -> Self::Number;
 }
 
 macro_rules! counts {
-    ($($atomic:ty),*) => {
+    ($($atomic:ty: $number:ty),*) => {
         $(impl Count for $atomic {
+            type Number = $number;
+
             fn one_more(&self) {
                 // Release: pairs with the Acquire of tests that wait for a number.
                 self.fetch_add(1, Release);
+            }
+
+            fn count(&self) -> $number {
+                self.load(Acquire)
             }
         })*
     };
 }
 
-counts!(AtomicU32, AtomicU64, AtomicUsize);
+counts!(AtomicU32: u32, AtomicU64: u64, AtomicUsize: usize);
 
 /// Counts itself where it is dropped.
 #[derive(Debug)]

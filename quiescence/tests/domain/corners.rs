@@ -49,8 +49,7 @@ fn a_size_that_panics_when_it_is_asked_first_drops_nothing() {
     let (domain, dropped) = (Domain::new(), Arc::new(AtomicUsize::new(0)));
     let trouble = AsksForTrouble { asked: AtomicUsize::new(1), dropped: Arc::clone(&dropped) };
     panic_of(|| domain.retire(trouble));
-    domain.barrier();
-    assert_eq!(dropped.load(SeqCst), 0);
+    assert_eq!(settled(&domain, &dropped), 0);
 }
 
 /// What has begun to wait for company under another tuning waits no longer than this one says.
@@ -106,8 +105,7 @@ fn a_limit_that_is_lowered_holds_soon_for_a_thread_that_was_allowed_more() {
             assert!(admitted < most, "{admitted}");
             leave();
         });
-        domain.barrier();
-        assert_eq!(domain.statistics().callbacks_waiting(), 0);
+        assert_all_has_run(&domain);
     }
 }
 

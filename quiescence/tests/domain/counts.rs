@@ -31,22 +31,16 @@ fn grace_periods_of_qsbr_readers_are_timed_from_their_first_wait() {
     let domain = Domain::new();
     let mut reader = domain.qsbr();
     reader.while_offline(|| {
-        let (online, over) = (Barrier::new(2), AtomicBool::new(false));
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut other = domain.qsbr();
-                online.wait();
-                until(|| over.load(Acquire));
-                other.quiescent_state();
-                online.wait();
-            });
-            online.wait();
+        let online = || {
+            let mut other = domain.qsbr();
+            OnDrop(move || other.quiescent_state())
+        };
+        while_held(online, |leave| {
             let cookie = domain.start_poll();
             assert!(!domain.poll(cookie));
-            over.store(true, Release);
+            leave();
             domain.wait(cookie);
             assert_eq!(domain.statistics().latency.count(), 1);
-            online.wait();
         });
     });
     let away = reader.offline();
@@ -95,7 +89,7 @@ fn what_waits_is_counted_in_objects_and_bytes() {
 #[test]
 fn who_comes_to_the_limit_is_counted() {
     let domain = Domain::new();
-    tune(&domain, |tuning| tuning.objects_max = 2);
+    tune(&domain, |tuning| (tuning.objects_max, tuning.lazy) = (2, Duration::MAX));
     for number in 0..2 {
         domain.retire(Box::new(number)).unwrap();
     }

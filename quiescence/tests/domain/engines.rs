@@ -13,41 +13,28 @@ fn domain(engine: Engine) -> Domain {
 fn a_grace_period_waits_for_readers_of_both_kinds() {
     for engine in Engine::ALL {
         let domain = domain(engine);
-        let leave = AtomicUsize::new(0);
-        let began = Barrier::new(3);
-        let ended = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let guard = domain.read();
-                began.wait();
-                while leave.load(Acquire) < 1 {
-                    assert!(!ended.load(Acquire), "{engine}: ended under an ordinary reader");
-                    thread::yield_now();
-                }
-                drop(guard);
-            });
-            scope.spawn(|| {
-                let mut reader = domain.qsbr();
-                began.wait();
-                while leave.load(Acquire) < 2 {
-                    assert!(!ended.load(Acquire), "{engine}: ended under a QSBR reader");
-                    thread::yield_now();
-                }
-                while !ended.load(Acquire) {
-                    reader.quiescent_state();
-                    thread::yield_now();
-                }
-            });
+        let (began, passes) = (Barrier::new(2), AtomicBool::new(false));
+        let qsbr = |_| {
+            let (mut reader, passes) = (domain.qsbr(), &passes);
             began.wait();
-            let cookie = domain.start_poll();
-            for turn in 1..=2 {
-                for _ in 0..if cfg!(miri) { 10 } else { 1_000 } {
-                    assert!(!domain.poll(cookie), "{engine}: both readers are inside");
+            move || {
+                if passes.load(Acquire) {
+                    reader.quiescent_state();
                 }
-                leave.store(turn, Release);
+                thread::yield_now();
             }
-            domain.wait(cookie);
-            ended.store(true, Release);
+        };
+        beside(1, qsbr, || {
+            began.wait();
+            beside_a_section(&domain, |leave| {
+                let cookie = domain.start_poll();
+                let is_over = || (0..rounds(1_000, 10)).any(|_| domain.poll(cookie));
+                assert!(!is_over(), "{engine}: both readers are inside");
+                leave();
+                assert!(!is_over(), "{engine}: the QSBR reader is inside");
+                passes.store(true, Release);
+                domain.wait(cookie);
+            });
         });
         assert!(domain.statistics().grace_periods >= 1);
     }

@@ -11,6 +11,15 @@ fn defer_counted(guard: &Guard, drops: &Arc<AtomicUsize>) {
     unsafe { guard.defer_destroy(object) };
 }
 
+/// A collector whose callbacks the worker leaves to flushes, a handle, and a count of drops.
+fn lone() -> (Collector, LocalHandle, Arc<AtomicUsize>) {
+    let domain = Domain::new();
+    tune(&domain, |tuning| tuning.lazy = Duration::MAX);
+    let collector = Collector::new_in(domain);
+    let handle = collector.register();
+    (collector, handle, Arc::default())
+}
+
 fn pinned_elsewhere<R>(collector: &Collector, f: impl FnOnce(&dyn Fn()) -> R) -> R {
     while_held(|| collector.register().pin(), f)
 }
@@ -105,9 +114,7 @@ fn is_pinned_says_what_the_thread_is() {
 
 #[test]
 fn what_is_deferred_waits_for_guards_that_live() {
-    let collector = Collector::new();
-    let handle = collector.register();
-    let drops = Arc::new(AtomicUsize::new(0));
+    let (collector, handle, drops) = lone();
     pinned_elsewhere(&collector, |leave| {
         for _ in 0..rounds(1_000, 50) {
             let guard = handle.pin();
@@ -126,9 +133,7 @@ fn what_is_deferred_waits_for_guards_that_live() {
 /// Two flushes, each under a guard of its own, are what tests of structures wait for.
 #[test]
 fn flushes_of_a_lone_thread_run_all() {
-    let collector = Collector::new();
-    let handle = collector.register();
-    let drops = Arc::new(AtomicUsize::new(0));
+    let (_, handle, drops) = lone();
     let guard = handle.pin();
     (0..8).for_each(|_| defer_counted(&guard, &drops));
     assert_eq!(drops.load(SeqCst), 0);
@@ -140,10 +145,8 @@ fn flushes_of_a_lone_thread_run_all() {
 
 #[test]
 fn flushes_run_what_an_ended_thread_has_deferred() {
-    let collector = Collector::new();
-    let drops = Arc::new(AtomicUsize::new(0));
+    let (collector, handle, drops) = lone();
     elsewhere(|| defer_counted(&collector.register().pin(), &drops));
-    let handle = collector.register();
     (0..2).for_each(|_| handle.pin().flush());
     assert_eq!(drops.load(SeqCst), 1);
 }
@@ -210,9 +213,7 @@ fn a_panic_stays_in_the_deferred_function() {
 
 #[test]
 fn repin_lets_go_of_what_was_seen() {
-    let collector = Collector::new();
-    let handle = collector.register();
-    let drops = Arc::new(AtomicUsize::new(0));
+    let (_, handle, drops) = lone();
     let mut guard = handle.pin();
     defer_counted(&guard, &drops);
     guard.flush();
@@ -235,14 +236,12 @@ fn repin_lets_go_of_what_was_seen() {
 
 #[test]
 fn repin_after_pins_anew_also_after_a_panic() {
-    let collector = Collector::new();
-    let handle = collector.register();
+    let (collector, handle, drops) = lone();
     let mut guard = handle.pin();
     let seen = guard.repin_after(|| handle.is_pinned());
     assert!(!seen && handle.is_pinned());
     panic_of(|| guard.repin_after(|| panic!("on purpose")));
     assert!(handle.is_pinned());
-    let drops = Arc::new(AtomicUsize::new(0));
     elsewhere(|| {
         let guard = collector.register().pin();
         defer_counted(&guard, &drops);
@@ -439,8 +438,7 @@ fn beside_a_pinned_thread_what_waits_keeps_the_limit() {
         threads
     });
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    domain.barrier();
-    assert_eq!(drops.load(SeqCst), 2 * count);
+    assert_eq!(settled(&domain, &drops), 2 * count);
 }
 
 /// Without another thread in the way a thread drops itself what it has deferred, as it continues.

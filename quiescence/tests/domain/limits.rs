@@ -23,8 +23,7 @@ fn try_retire_hands_the_object_back_at_the_limit() {
         drop(refused);
         assert_eq!(live.load(SeqCst), 14, "readers may see those that were not taken back");
     });
-    domain.barrier();
-    assert_eq!(live.load(SeqCst), 0);
+    assert_eq!(settled(&domain, &live), 0);
     assert!(domain.try_retire(Box::new(Counted::new(0, &live))).is_ok(), "there is room again");
 }
 
@@ -38,14 +37,12 @@ fn bytes_are_bounded_as_objects_are() {
         assert_eq!(domain.statistics().bytes_waiting, 1 << 20);
         assert!(domain.try_retire(Box::new([0_u8; 64])).is_err());
     });
-    domain.barrier();
-    assert_eq!(domain.statistics().bytes_waiting, 0);
+    assert_all_has_run(&domain);
     domain.retire_sized((), 1 << 19).unwrap();
     assert_eq!(domain.statistics().bytes_waiting, (1 << 19) + 24, "as it was told, and words");
     domain.barrier();
     domain.retire(vec![0_u8; 1 << 24]).unwrap(); // larger than the limit: it waits alone
-    domain.barrier();
-    assert_eq!(domain.statistics().bytes_waiting, 0);
+    assert_all_has_run(&domain);
 }
 
 #[test]
@@ -63,8 +60,7 @@ fn an_updater_waits_at_the_limit_and_exceeds_it_by_no_object() {
     };
     beside_a_sleeper(&domain, update, || ());
     assert!(domain.statistics().limit_waits > 0);
-    domain.barrier();
-    assert_eq!(live.load(SeqCst), 0);
+    assert_eq!(settled(&domain, &live), 0);
 }
 
 #[test]
@@ -215,8 +211,7 @@ fn in_a_callback_a_second_closure_for_one_is_refused_at_the_limit() {
     }
     domain.barrier();
     assert!(refused.load(SeqCst) > 0, "sixteen for eight");
-    domain.barrier();
-    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+    assert_all_has_run(&domain);
 }
 
 #[test]
@@ -224,8 +219,7 @@ fn closures_wait_for_room_until_the_worker_has_made_some() {
     let (domain, run) = (small(), Arc::new(AtomicUsize::new(0)));
     const MANY: usize = rounds(1_000, 50);
     (0..MANY).for_each(|_| domain.call(counting(&run)).unwrap());
-    domain.barrier();
-    assert_eq!(run.load(SeqCst), MANY);
+    assert_eq!(settled(&domain, &run), MANY);
 }
 
 #[test]
@@ -234,8 +228,7 @@ fn a_thread_that_ends_leaves_its_stock_and_what_waits_to_others() {
     for _ in 0..rounds(200, 5) {
         elsewhere(|| domain.retire(Box::new(Counted::new(0, &live))).unwrap());
     }
-    domain.barrier();
-    assert_eq!(live.load(SeqCst), 0);
+    assert_eq!(settled(&domain, &live), 0);
     beside_a_section(&domain, |_| {
         let admitted = (0..2_000).take_while(|_| domain.try_retire(Box::new(1)).is_ok()).count();
         assert_eq!(admitted, 1_000, "all of the limit is there");
@@ -252,8 +245,7 @@ fn a_thread_locals_destructor_may_retire_at_the_limit() {
         at_thread_end(move || (0..100).for_each(|_| last.retire(Box::new(objects())).unwrap()));
         inside.retire(Box::new(1)).unwrap();
     });
-    domain.barrier();
-    assert_eq!(live.load(SeqCst), 0);
+    assert_eq!(settled(&domain, &live), 0);
 }
 
 /// The reads of others go on while an updater waits at its limit.
@@ -282,8 +274,7 @@ fn a_size_beyond_all_reason_harms_nobody() {
     domain.retire_sized((), 1 << 50).unwrap();
     domain.barrier();
     domain.retire_sized((), usize::MAX).unwrap();
-    domain.barrier();
-    assert_eq!(domain.statistics().bytes_waiting, 0);
+    assert_all_has_run(&domain);
     domain.try_retire(Box::new(1)).expect("what was charged was given back");
 }
 

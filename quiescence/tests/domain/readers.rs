@@ -201,8 +201,7 @@ fn qsbr_readers_hold_up_grace_periods_until_they_say_so() {
             domain.synchronize();
         }
         noted.store(Dropped(Arc::default()));
-        domain.barrier();
-        assert_eq!(dropped.load(SeqCst), 1);
+        assert_eq!(settled(&domain, &dropped), 1);
         stop.store(true, Release);
         // Offline and blocked, the reader holds nothing up.
         domain.synchronize();

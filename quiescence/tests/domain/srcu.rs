@@ -265,22 +265,17 @@ fn a_task_may_wait_for_a_cookie() {
 #[test]
 fn tasks_and_threads_wait_side_by_side() {
     let domain = Srcu::new();
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for _ in 0..EACH {
-                    drop(domain.read());
-                    domain.synchronize();
-                }
-            });
-            scope.spawn(|| {
-                for _ in 0..EACH {
-                    let guard = domain.read();
-                    let waits = domain.synchronize_async();
-                    drop(guard);
-                    block_on(waits);
-                }
-            });
+    threads(8, |thread| {
+        for _ in 0..EACH {
+            let guard = domain.read();
+            if thread % 2 == 0 {
+                drop(guard);
+                domain.synchronize();
+            } else {
+                let waits = domain.synchronize_async();
+                drop(guard);
+                block_on(waits);
+            }
         }
     });
 }

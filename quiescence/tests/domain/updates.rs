@@ -19,8 +19,7 @@ fn readers_see_whole_values_and_each_is_dropped_once() {
         }
     };
     beside(2, read, || (1..=UPDATES).for_each(|new| value.store(Counted::new(new, &live))));
-    domain.barrier();
-    assert_eq!(live.load(SeqCst), 1);
+    assert_eq!(settled(&domain, &live), 1);
     assert_eq!(domain.statistics().callbacks_waiting(), 0);
     drop(value);
     assert_eq!(live.load(SeqCst), 0);
@@ -38,8 +37,7 @@ fn concurrent_updates_lose_nothing() {
         });
         assert_eq!(value.load(&domain.read()).number, 4 * each);
         assert!(format!("{value:?}").contains(&(4 * each).to_string()));
-        domain.barrier();
-        assert_eq!(live.load(SeqCst), 1);
+        assert_eq!(settled(domain, &live), 1);
     }
     check(&Domain::new(), rounds(2_000, 20));
     check(&Srcu::new().domain(), rounds(200, 8));
@@ -198,8 +196,7 @@ fn a_callback_may_queue_and_synchronize() {
         .unwrap();
     domain.barrier();
     assert!(sum.load(SeqCst) >= 1);
-    domain.barrier();
-    assert_eq!(sum.load(SeqCst), 11);
+    assert_eq!(settled(&domain, &sum), 11);
 }
 
 #[test]
@@ -210,8 +207,7 @@ fn barrier_waits_for_the_callbacks_of_all_threads_dead_or_alive() {
     threads(8, |_| {
         (0..EACH).for_each(|_| domain.call(counting(&run)).unwrap());
     });
-    domain.barrier();
-    assert_eq!(run.load(SeqCst), 8 * EACH);
+    assert_eq!(settled(&domain, &run), 8 * EACH);
 }
 
 #[test]
@@ -243,8 +239,7 @@ fn what_is_retired_waits_for_sections_that_had_begun() {
         assert!(batches >= 2, "{batches}: nothing was asked for that could have come too early");
         assert_eq!(in_time, OBJECTS, "freed while a section lasted that had begun before");
     });
-    domain.barrier();
-    assert_eq!(live.load(SeqCst), 0);
+    assert_eq!(settled(&domain, &live), 0);
 }
 
 #[test]
@@ -258,8 +253,7 @@ fn a_section_never_frees_and_retiring_inside_one_never_waits() {
     }
     assert_eq!(live.load(SeqCst), 70_000, "freed under a reader");
     drop(guard);
-    domain.barrier();
-    assert_eq!(live.load(SeqCst), 0);
+    assert_eq!(settled(&domain, &live), 0);
 }
 
 /// Lets `retire` retire 100,000 objects while a section lasts: it waits when 65,536 do, or near
@@ -273,8 +267,7 @@ fn bounded(retire: impl Fn(&Domain, &Arc<AtomicUsize>) + Send + Sync) {
         let most = live.load(SeqCst);
         assert!((48_000..=65_537).contains(&most), "the updater waits at its limit: {most}");
     });
-    domain.barrier();
-    assert_eq!(live.load(SeqCst), 0);
+    assert_eq!(settled(&domain, &live), 0);
 }
 
 #[test]
@@ -313,8 +306,7 @@ fn a_slow_closure_holds_up_no_object() {
     }
     assert!(most < 65_536, "{most} waited behind a closure");
     drop(finish);
-    domain.barrier();
-    assert_eq!(live.load(SeqCst), 0);
+    assert_eq!(settled(&domain, &live), 0);
 }
 
 /// Fails if it is dropped by a thread that is in a section, which a flag shows it.

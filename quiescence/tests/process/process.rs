@@ -9,41 +9,34 @@ use quiescence::tuning::Engine;
 fn a_child_has_the_forking_thread_only() {
     let domain = Domain::new();
     let run = Arc::new(AtomicUsize::new(0));
-    let (entered, leave) = (Barrier::new(3), Barrier::new(3));
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let guard = domain.read();
-                (0..10).for_each(|_| domain.call(counting(&run)).unwrap());
-                entered.wait();
-                leave.wait();
-                drop(guard);
+    let section = || {
+        let guard = domain.read();
+        (0..20).for_each(|_| domain.call(counting(&run)).unwrap());
+        guard
+    };
+    while_held(section, |leave| {
+        let fork = || {
+            drop(domain.read());
+            in_child(|| {
+                assert_eq!(domain.statistics().readers, 1);
+                domain.synchronize(); // the others' sections are gone with their threads
+                let value = Rcu::new_in(1, domain.clone());
+                assert_eq!(*value.load(&domain.read()), 1);
+                value.store(2);
+                domain.barrier(); // what they had queued is run
+                assert_eq!(run.load(SeqCst), 20);
+                // The worker can be started again, and works.
+                domain.call(counting(&run)).unwrap();
+                until(|| run.load(SeqCst) == 21);
             });
-        }
-        entered.wait();
-        drop(domain.read());
-        // A driver that sleeps, so that the child finds a grace period half done.
-        let waiter = scope.spawn(|| domain.synchronize());
-        until_an_updater_sleeps(&domain);
-        in_child(|| {
-            assert_eq!(domain.statistics().readers, 1);
-            domain.synchronize(); // the others' sections are gone with their threads
-            let value = Rcu::new_in(1, domain.clone());
-            assert_eq!(*value.load(&domain.read()), 1);
-            value.store(2);
-            domain.barrier(); // what they had queued is run
-            assert_eq!(run.load(SeqCst), 20);
-            // The worker can be started again, and works.
-            domain.call(counting(&run)).unwrap();
-            until(|| run.load(SeqCst) == 21);
-        });
-        assert_eq!(run.load(SeqCst), 0, "the parent's readers are still there");
-        assert!(!waiter.is_finished());
-        leave.wait();
-        waiter.join().unwrap();
+            assert_eq!(run.load(SeqCst), 0, "the parent's readers are still there");
+            leave();
+        };
+        // The driver sleeps, so that the child finds a grace period half done.
+        let drives = || domain.synchronize();
+        beside_a_sleeper(&domain, drives, fork);
     });
-    domain.barrier();
-    assert_eq!(run.load(SeqCst), 20);
+    assert_eq!(settled(&domain, &run), 20);
 }
 
 #[test]
@@ -83,8 +76,7 @@ fn what_is_lost_in_a_child_takes_up_no_room() {
         scope.spawn(|| domain.barrier());
         meets.wait();
         in_child(|| {
-            domain.barrier();
-            assert_eq!(domain.statistics().bytes_waiting, 0);
+            assert_all_has_run(&domain);
             assert!(domain.try_retire([0_u8; 900].to_vec()).is_ok(), "there is room");
         });
         meets.wait();

@@ -5,7 +5,7 @@ use crate::common::*;
 use quiescence::callback_queue::{self, CallbackQueue, Wakes};
 use quiescence::{ArcCell, cell::Snapshot, tuning::PerCpuPath};
 
-use crate::counted_heads::push;
+use crate::heads::push;
 
 /// Children of one run.
 const CHILDREN: u32 = 40;
@@ -105,8 +105,8 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
 fn a_child_that_comes_back_from_a_wait_for_room_has_room() {
     in_its_own_process!();
     let domain = domain_with_limit(100, 1 << 30);
-    let (queue, ran) = (CallbackQueue::new(&domain, Wakes::Runner), Arc::default());
-    let is_crowded = || push(&queue, &ran).crowded;
+    let (queue, ran) = (CallbackQueue::new(&domain, Wakes::Runner), Arc::<AtomicU64>::default());
+    let is_crowded = || push(&queue, counting(&ran)).crowded;
     assert!((0..101).any(|_| is_crowded()));
     // It forks on top of a wait only, in which this thread has let its locks go.
     storm::handle(libc::SIGUSR2, fork_here);
@@ -170,22 +170,17 @@ fn a_child_comes_back_from_a_wait_for_a_change() {
 fn the_end_of_a_section_waits_for_nothing_where_others_have_made_room() {
     let domain = domain_with_limit(1, 1 << 30);
     let (sender, ended) = mpsc::channel();
-    let (over, roomy) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        let reader = domain.read(); // who waited would wait for this one
-        scope.spawn(|| {
-            let guard = domain.read();
-            domain.retire(Box::new(1)).unwrap();
-            domain.retire(Box::new(2)).unwrap(); // over the limit
-            assert!(domain.retire(Box::new(3)).is_err(), "and no second one");
-            over.wait();
-            roomy.wait();
-            drop(guard);
-            sender.send(()).unwrap();
-        });
-        over.wait();
+    let reader = domain.read(); // who waited would wait for this one
+    let section = || {
+        let guard = domain.read();
+        domain.retire(Box::new(1)).unwrap();
+        domain.retire(Box::new(2)).unwrap(); // over the limit
+        assert!(domain.retire(Box::new(3)).is_err(), "and no second one");
+        (guard, OnDrop(move || sender.send(()).unwrap()))
+    };
+    while_held(section, |leave| {
         tune(&domain, |tuning| tuning.objects_max = 100);
-        roomy.wait();
+        leave();
         let in_time = ended.recv_timeout(Duration::from_secs(60));
         drop(reader);
         in_time.expect("the section has ended");

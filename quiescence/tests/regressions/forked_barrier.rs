@@ -3,28 +3,8 @@
 use crate::common::processes::*;
 use crate::common::*;
 use quiescence::callback_queue::{CallbackQueue, Wakes};
-use quiescence::raw::Head;
 
-use crate::counted_heads::push;
-
-/// A head that does something.
-#[repr(C)]
-struct Doing {
-    head: Head,
-    what: Box<dyn Fn()>,
-}
-
-unsafe extern "C" fn run(head: *mut Head) {
-    // SAFETY: from a box, in `push_doing`.
-    let doing = unsafe { Box::from_raw(head.cast::<Doing>()) };
-    (doing.what)();
-}
-
-fn push_doing(queue: &CallbackQueue, what: impl Fn() + 'static) {
-    let doing = Box::into_raw(Box::new(Doing { head: Head::new(), what: Box::new(what) }));
-    // SAFETY: a head in a box that no reader knows.
-    let _ = unsafe { queue.push(doing.cast(), run) }.unwrap();
-}
+use crate::heads::push;
 
 /// The mark that it had sent through another queue was lost with that queue's runner.
 #[test]
@@ -35,12 +15,12 @@ fn a_barrier_waited_in_a_child_for_a_mark_that_was_being_run() {
     let [others, own] = [0; 2].map(|_| Arc::new(CallbackQueue::new(&domain, Wakes::Runner)));
     let [visits, runs, goes_on] = [0; 3].map(|_| Arc::new(AtomicBool::new(false)));
     let (running, resumes) = (runs.clone(), goes_on.clone());
-    push_doing(&others, move || {
+    let _ = push(&others, move || {
         running.store(true, SeqCst);
         until(|| resumes.load(SeqCst));
     });
     let (visiting, forking) = (visits.clone(), forks.clone());
-    push_doing(&own, move || {
+    let _ = push(&own, move || {
         visiting.store(true, SeqCst);
         until(|| runs.load(SeqCst));
         forking.fork();
@@ -51,7 +31,7 @@ fn a_barrier_waited_in_a_child_for_a_mark_that_was_being_run() {
         goes_on.store(true, SeqCst);
     });
     let ran = Arc::new(AtomicU64::new(0));
-    let _ = push(&own, &ran);
+    let _ = push(&own, counting(&ran));
     others.expect(); // so the barrier leaves it alone
     thread::scope(|scope| {
         let runner = others.clone();

@@ -28,8 +28,7 @@ fn full_domain(calls: bool) -> &'static Domain {
 fn leave(domain: &Domain) {
     IN_SECTION.set(false);
     let_go();
-    domain.barrier();
-    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+    assert_all_has_run(domain);
 }
 
 /// The thread waited for a grace period once more: for itself.

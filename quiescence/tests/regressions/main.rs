@@ -5,8 +5,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-
-mod counted_heads;
+#[path = "../common/heads.rs"]
+mod heads;
 
 mod barrier_beside_kept;
 mod hash_map;

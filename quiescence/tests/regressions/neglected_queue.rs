@@ -3,7 +3,7 @@
 use crate::common::*;
 use quiescence::callback_queue::{CallbackQueue, Wakes};
 
-use crate::counted_heads::push;
+use crate::heads::push;
 
 /// A barrier ran what was put to its heads while it waited for their grace period: with `neglect`,
 /// where the thread that was to attend could not be started.
@@ -14,12 +14,13 @@ fn what_is_pushed_beside_a_visitor_waits_for_its_own_grace_period() {
     let (first, second) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     thread::scope(|scope| {
         beside_a_section(&domain, |leave| {
-            assert!(push(&queue, &first).unattended);
+            assert!(push(&queue, counting(&first)).unattended);
             let barrier = scope.spawn(|| domain.barrier());
             until_an_updater_sleeps(&domain);
             // In a section that the grace period in progress does not wait for.
             let ran = beside_a_section(&domain, |_| {
-                assert!(push(&queue, &second).unattended, "the visitor leaves it to others");
+                let pushed = push(&queue, counting(&second));
+                assert!(pushed.unattended, "the visitor leaves it to others");
                 queue.expect();
                 queue.neglect().unwrap();
                 leave();
@@ -29,6 +30,5 @@ fn what_is_pushed_beside_a_visitor_waits_for_its_own_grace_period() {
             assert_eq!(ran, [1, 0], "run beside a section that began before it was pushed");
         });
     });
-    domain.barrier();
-    assert_eq!(second.load(SeqCst), 1);
+    assert_eq!(settled(&domain, &second), 1);
 }

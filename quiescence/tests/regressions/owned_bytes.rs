@@ -72,8 +72,7 @@ fn waiting(replace: impl FnOnce(Domain)) -> u64 {
         leave();
         waiting
     });
-    domain.barrier();
-    assert_eq!(domain.statistics().bytes_waiting, 0);
+    assert_all_has_run(&domain);
     waiting
 }
 

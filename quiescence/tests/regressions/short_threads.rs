@@ -40,8 +40,7 @@ fn a_short_thread_costs_no_page() {
     let most = if cfg!(debug_assertions) { 500 } else { 200 };
     assert!(each <= most, "{each} bytes a thread, for an object and a closure");
     assert_eq!(waiting, 2 * (300 + THREADS));
-    domain.barrier();
-    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+    assert_all_has_run(&domain);
 }
 
 /// What moves to the shared queues is neither lost nor run twice, nor out of its thread's order;
@@ -82,8 +81,7 @@ fn barriers_beside_short_threads_miss_nothing() {
             let done = Arc::new(AtomicU64::new(0));
             let (count, domain_of_it) = (counting(&done), domain.clone());
             short(move || domain_of_it.call(count).unwrap());
-            domain.barrier();
-            assert_eq!(done.load(SeqCst), 1, "the barrier is over");
+            assert_eq!(settled(&domain, &done), 1, "the barrier is over");
         }
     };
     let read = |_| || drop(domain.read());

@@ -26,6 +26,25 @@ fn stop_if_asked(bytes: usize) {
     }
 }
 
+/// Calls `f` while another thread is stopped in `stops`, or has come to its end without.
+fn while_stopped<R>(stops: impl FnOnce() + Send, f: impl FnOnce() -> R) -> R {
+    let (sender, stopped) = mpsc::sync_channel(16);
+    let (go_on, may_go_on) = mpsc::channel();
+    assert!(STOP.set((sender.clone(), may_go_on.into())).is_ok(), "one test in a process");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            stops();
+            if STOPS_AT.take() != 0 {
+                sender.send(()).unwrap();
+            }
+        });
+        stopped.recv().unwrap();
+        let result = f();
+        drop(go_on);
+        result
+    })
+}
+
 /// Where retired objects are checked (in builds with debug assertions) it held a lock of the table
 /// of addresses, which all who retired, freed or loaded such an object waited for. The other
 /// thread's objects have addresses all over the table.
@@ -34,38 +53,31 @@ fn stop_if_asked(bytes: usize) {
 fn who_is_stopped_there_while_it_retires_holds_no_other_up() {
     // The thread has retired before, so of the library it is only the table that may ask for
     // memory, of which it had many parts: some are new to it with so many objects.
-    let (sender, stopped) = mpsc::sync_channel(16);
-    let (go_on, may_go_on) = mpsc::channel();
-    assert!(STOP.set((sender.clone(), may_go_on.into())).is_ok(), "one test");
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let domain = Domain::new();
-            domain.retire(Box::new(0_u64)).unwrap();
+    let stops = || {
+        let domain = Domain::new();
+        domain.retire(Box::new(0_u64)).unwrap();
+        domain.barrier();
+        let objects: Vec<_> = (0..64_u64).map(Box::new).collect();
+        for object in objects {
+            STOPS_AT.set(ANY_NUMBER);
+            domain.retire(object).unwrap();
+        }
+    };
+    let (sender, done) = mpsc::channel();
+    let others = move || {
+        let domain = Domain::new();
+        for _ in 0..4 {
+            let objects: Vec<_> = (0..4_096_u64).map(Box::new).collect();
+            objects.into_iter().for_each(|object| domain.retire(object).unwrap());
             domain.barrier();
-            let objects: Vec<_> = (0..64_u64).map(Box::new).collect();
-            for object in objects {
-                STOPS_AT.set(ANY_NUMBER);
-                domain.retire(object).unwrap();
-            }
-            if STOPS_AT.take() != 0 {
-                sender.send(()).unwrap(); // it has asked for nothing
-            }
-        });
-        stopped.recv().unwrap();
-        let (sender, done) = mpsc::channel();
-        scope.spawn(move || {
-            let domain = Domain::new();
-            for _ in 0..4 {
-                let objects: Vec<_> = (0..4_096_u64).map(Box::new).collect();
-                objects.into_iter().for_each(|object| domain.retire(object).unwrap());
-                domain.barrier();
-            }
-            sender.send(()).unwrap();
-        });
-        let done = done.recv_timeout(Duration::from_secs(60));
-        drop(go_on);
-        done.expect("the other thread has retired and freed its objects");
+        }
+        sender.send(()).unwrap();
+    };
+    let done = while_stopped(stops, || {
+        thread::spawn(others);
+        done.recv_timeout(Duration::from_secs(60))
     });
+    done.expect("the other thread has retired and freed its objects");
 }
 
 /// A child's thread dropped a map while another one, which the child does not have, was moving the
@@ -93,25 +105,17 @@ fn a_child_dropped_entries_twice_that_were_being_moved() {
     let map = ManuallyDrop::new(builder.build());
     let value = |_| OnDrop(|| _ = DROPS.fetch_add(1, SeqCst));
     (0..ENTRIES).for_each(|number| assert!(map.insert(number, value(number))));
-    let (sender, stopped) = mpsc::sync_channel(1);
-    let (go_on, may_go_on) = mpsc::channel();
-    assert!(STOP.set((sender.clone(), may_go_on.into())).is_ok(), "a process of its own");
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            STOPS_AT.set(NODE);
-            map.reserve(1_000);
-            if STOPS_AT.take() != 0 {
-                sender.send(()).unwrap(); // it has not stopped, and the child fails
-            }
-        });
-        stopped.recv().unwrap();
+    let grows = || {
+        STOPS_AT.set(NODE);
+        map.reserve(1_000); // if it does not stop, the child fails
+    };
+    while_stopped(grows, || {
         in_child(|| {
             // SAFETY: once in this process, which has no other thread.
             drop(ManuallyDrop::into_inner(unsafe { ptr::read(&raw const map) }));
             // Those that had been copied. What the other thread has locked leaks.
             assert_eq!(DROPS.load(SeqCst), SLOTS);
         });
-        drop(go_on);
     });
     assert_eq!(map.len(), ENTRIES);
     drop(ManuallyDrop::into_inner(map));

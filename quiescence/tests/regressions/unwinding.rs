@@ -5,7 +5,7 @@ use crate::common::*;
 use quiescence::Guard;
 use quiescence::callback_queue::{CallbackQueue, Left, Wakes};
 
-use crate::counted_heads::push;
+use crate::heads::push;
 
 /// Nothing comes for so long: the runner leaves.
 const IDLE: Option<Duration> = Some(Duration::ZERO);
@@ -34,14 +34,13 @@ pub(super) fn let_go() {
 /// A barrier that panics, of a domain with a callback queue. No thread attends to that afterwards,
 /// and its heads are run when it ends, with the marks.
 fn barrier_panics(domain: &Domain) {
-    let (queue, ran) = (CallbackQueue::new(domain, Wakes::Runner), Arc::default());
-    let _ = push(&queue, &ran);
+    let (queue, ran) = (CallbackQueue::new(domain, Wakes::Runner), Arc::<AtomicU64>::default());
+    let _ = push(&queue, counting(&ran));
     panic_of(|| domain.barrier());
     let_go();
     assert!(!queue.is_attended());
     drop(queue);
-    domain.barrier();
-    assert_eq!(ran.load(SeqCst), 1);
+    assert_eq!(settled(domain, &ran), 1);
     assert_eq!(domain.statistics().callbacks_waiting(), 0);
 }
 
@@ -73,16 +72,15 @@ fn a_barrier_that_panics_in_the_queues_leaves_no_mark_behind() {
 /// The barrier waited for the very thread that had called it.
 #[test]
 fn a_barrier_after_a_batch_does_not_wait_for_its_own_thread() {
-    let (domain, ran) = (Domain::new(), Arc::default());
+    let (domain, ran) = (Domain::new(), Arc::<AtomicU64>::default());
     let queue = CallbackQueue::new(&domain, Wakes::Runner);
-    let _ = push(&queue, &ran);
+    let _ = push(&queue, counting(&ran));
     let mut batches = 0;
     let left = queue.attend_and(IDLE, || {
         batches += 1;
         if batches == 1 {
-            let _ = push(&queue, &ran);
-            domain.barrier();
-            assert_eq!(ran.load(SeqCst), 2);
+            let _ = push(&queue, counting(&ran));
+            assert_eq!(settled(&domain, &ran), 2);
             assert!(queue.is_attended_here());
             assert_eq!(queue.attend(IDLE), Ok(Left::Taken));
         }
@@ -94,12 +92,12 @@ fn a_barrier_after_a_batch_does_not_wait_for_its_own_thread() {
 /// The runner waited for itself.
 #[test]
 fn a_section_that_is_kept_after_a_batch_ends_the_runner() {
-    let (domain, ran) = (patient_domain(), Arc::default());
+    let (domain, ran) = (patient_domain(), Arc::<AtomicU64>::default());
     let queue = CallbackQueue::new(domain, Wakes::Runner);
-    let _ = push(&queue, &ran);
+    let _ = push(&queue, counting(&ran));
     let keeps = || {
         keep_section(domain);
-        let _ = push(&queue, &ran);
+        let _ = push(&queue, counting(&ran));
     };
     panic_of(|| queue.attend_and(IDLE, keeps).is_ok());
     let_go();

@@ -11,7 +11,6 @@ use quiescence::callback_queue::{CallbackQueue, Wakes};
 use quiescence::cell::{ArcCellAny, ExactCell};
 use quiescence::collections::{CopyMap, HashMap, IdMap, List};
 use quiescence::intrusive::{HashTable, Node, TableAllocator, TableOptions};
-use quiescence::raw::Head;
 use quiescence::sync::NoUninit;
 use quiescence::tag::Global;
 
@@ -21,6 +20,12 @@ use super::actions::act;
 pub(super) fn acted(value: &u64) -> u64 {
     act();
     value + 1
+}
+
+/// User code that returns that.
+pub(super) fn after<T>(value: T) -> T {
+    act();
+    value
 }
 
 pub(super) static MAP: LazyLock<HashMap<u64, u64>> = LazyLock::new(HashMap::new);
@@ -170,17 +175,12 @@ pub(super) static EXACT: LazyLock<ExactCell<Pointer>> =
 /// Heads whose function has run.
 pub(super) static HEADS: AtomicU64 = AtomicU64::new(0);
 
-unsafe extern "C" fn run_head(head: *mut Head) {
-    // SAFETY: from a box, in `push_head`.
-    drop(unsafe { Box::from_raw(head) });
-    HEADS.fetch_add(1, SeqCst);
-    act();
-}
-
 pub(super) fn push_head(queue: &CallbackQueue) {
-    let head = Box::into_raw(Box::new(Head::new()));
-    // SAFETY: a head in a box that no reader knows.
-    let _ = unsafe { queue.push(head, run_head) }.unwrap();
+    let run = || {
+        HEADS.fetch_add(1, SeqCst);
+        act();
+    };
+    let _ = crate::heads::push(queue, run);
 }
 
 /// A thread in a section of the global domain, so that what is waited for does not end at once; and

@@ -83,6 +83,11 @@ impl Row {
         self
     }
 
+    /// What is used afterwards, and what a panic leaves.
+    const fn uses(self, what: &'static str, left: &'static str) -> Self {
+        self.used(what).left(left)
+    }
+
     const fn left(mut self, what: &'static str) -> Self {
         self.left = what;
         self
@@ -157,19 +162,16 @@ pub(super) static ROWS: [Row; 69] = [
             std::panic::resume_unwind(panic);
         }
     })
-    .used("that the thread attends, which no other may meanwhile")
-    .left("no thread attends to the queue")
+    .uses("that the thread attends, which no other may meanwhile", "no thread attends to the queue")
     .waits(),
     row(Site::Weigh, "Rcu::store", || {
         static CELL: LazyLock<Rcu<Weighs>> = LazyLock::new(|| Rcu::new(Weighs));
         CELL.store(Weighs);
     })
     .caught()
-    .used("the old value, which is this call's alone")
-    .left("counted as its size"),
+    .uses("the old value, which is this call's alone", "counted as its size"),
     row(Site::WakerClone, "Domain::synchronize_async", || drop(pending(true)))
-        .used("nothing: the machine is asked again")
-        .left("the task is in no list"),
+        .uses("nothing: the machine is asked again", "the task is in no list"),
     row(Site::Wake, "Domain::synchronize", || {
         let future = pending(false);
         let_go();
@@ -177,16 +179,13 @@ pub(super) static ROWS: [Row; 69] = [
         drop(future);
     })
     .caught()
-    .used("nothing: the thread's own slots are counted anew")
-    .left("counted, and the rest is woken")
+    .uses("nothing: the thread's own slots are counted anew", "counted, and the rest is woken")
     .waits(),
     row(Site::WakerDrop, "the drop of a future", || drop(pending(true)))
         .caught()
-        .used("nothing: it is in no list any more")
-        .left("the future is gone"),
+        .uses("nothing: it is in no list any more", "the future is gone"),
     row(Site::WakerClone, "Rcu::poll_changed", || drop(waited_for(&WATCHED)))
-        .used("nothing: the version is looked up afterwards")
-        .left("the version is as it was"),
+        .uses("nothing: the version is looked up afterwards", "the version is as it was"),
     row(Site::Wake, "Rcu::store", || {
         let version = waited_for(&WATCHED);
         WATCHED.store(2);
@@ -201,8 +200,7 @@ pub(super) static ROWS: [Row; 69] = [
         drop(version);
     })
     .caught()
-    .used("the old value, which is this call's alone")
-    .left("counted, and the rest is woken"),
+    .uses("the old value, which is this call's alone", "counted, and the rest is woken"),
     in_section(Site::Wake, "Rcu::update_in", || {
         let version = waited_for(&WATCHED);
         let section = quiescence::read();
@@ -211,8 +209,7 @@ pub(super) static ROWS: [Row; 69] = [
         drop((old, version));
     })
     .caught()
-    .used("the old value, which is this call's alone")
-    .left("counted, and the rest is woken"),
+    .uses("the old value, which is this call's alone", "counted, and the rest is woken"),
     row(Site::Wake, "Rcu's drop", || {
         let mut cell = Rcu::new(1);
         let version = waited_for(&cell);
@@ -220,88 +217,71 @@ pub(super) static ROWS: [Row; 69] = [
         drop((version, cell));
     })
     .caught()
-    .used("the value, which no other thread can read")
-    .left("counted, and the rest is woken"),
+    .uses("the value, which no other thread can read", "counted, and the rest is woken"),
     row(Site::WakerDrop, "Rcu::poll_changed, with another waker", || {
         let mut version = waited_for(&WATCHED);
         let _ = WATCHED.poll_changed(&mut version, &mut no_context());
     })
     .caught()
-    .used("nothing: the version is looked up again")
-    .left("the other waker is noted"),
+    .uses("nothing: the version is looked up again", "the other waker is noted"),
     row(Site::WakerDrop, "the drop of Rcu::changed", || {
         let mut version = WATCHED.version();
         let mut future = Box::pin(WATCHED.changed(&mut version));
         let _ = future.as_mut().poll(&mut Context::from_waker(&waker()));
     })
     .caught()
-    .used("nothing: the version has no waker any more")
-    .left("the version is as it was"),
+    .uses("nothing: the version has no waker any more", "the version is as it was"),
     row(Site::WakerDrop, "the drop of a Version", || drop(waited_for(&WATCHED)))
         .caught()
-        .used("nothing: it is in no table any more")
-        .left("the version is gone"),
+        .uses("nothing: it is in no table any more", "the version is gone"),
     in_section(Site::Update, "Rcu::update", || {
         static CELL: LazyLock<Rcu<u64>> = LazyLock::new(|| Rcu::new(1));
         CELL.update(acted);
     })
-    .used("the old value, which the section protects")
-    .left("the cell is as it was"),
+    .uses("the old value, which the section protects", "the cell is as it was"),
     row(Site::Update, "ArcCell::rcu", || {
         static CELL: LazyLock<ArcCell<u64>> = LazyLock::new(|| ArcCell::from_pointee(1));
         CELL.rcu(|value| acted(value));
     })
-    .used("the old value, which the guard protects")
-    .left("the cell is as it was"),
+    .uses("the old value, which the guard protects", "the cell is as it was"),
     row(Site::Update, "ExactCell::rcu", || {
         static CELL: LazyLock<ExactCell<Arc<u64>>> = LazyLock::new(|| ExactCell::new(Arc::new(1)));
         CELL.rcu(|value| Arc::new(acted(value)));
     })
-    .used("the old value, which the guard protects")
-    .left("the cell is as it was"),
+    .uses("the old value, which the guard protects", "the cell is as it was"),
     row(Site::Update, "Snapshot::update", || {
         static CELL: LazyLock<Snapshot<u64>> = LazyLock::new(|| Snapshot::new(1));
         CELL.update(|value| acted(&value));
     })
-    .used("the old value, a copy")
-    .left("the snapshot is as it was"),
+    .uses("the old value, a copy", "the snapshot is as it was"),
     row(Site::Update, "SeqLock::update", || {
         static CELL: SeqLock<u64> = SeqLock::new(1);
         CELL.update(|value| acted(&value));
     })
     .held("the writer's lock, which its guard is")
-    .used("the old value, which the lock protects")
-    .left("the value is as it was, and unlocked"),
+    .uses("the old value, which the lock protects", "the value is as it was, and unlocked"),
     row(Site::Update, "Latch::update", || {
         static CELL: Latch<u64> = Latch::new(1);
         CELL.update(|value| acted(&value));
     })
     .held("the writer's lock")
-    .used("the old value, which the lock protects")
-    .left("the value is as it was, and unlocked"),
+    .uses("the old value, which the lock protects", "the value is as it was, and unlocked"),
     in_section(Site::Update, "epoch::Atomic::fetch_update", || {
         static CELL: LazyLock<epoch::Atomic<u64>> = LazyLock::new(epoch::Atomic::null);
-        let none = |_| {
-            act();
-            None
-        };
-        let _ = CELL.fetch_update(SeqCst, SeqCst, &epoch::pin(), none);
+        let _ = CELL.fetch_update(SeqCst, SeqCst, &epoch::pin(), |_| after(None));
     })
-    .used("the old pointer, which is compared")
-    .left("the pointer is as it was"),
+    .uses("the old pointer, which is compared", "the pointer is as it was"),
     in_section(Site::Update, "IdMap::update", || {
         let id = IDS.insert(1);
         IDS.update(id, acted);
         IDS.remove(id);
     })
-    .used("the old entry, which the section protects and is compared")
-    .left("the map is as it was"),
+    .uses("the old entry, which the section protects and is compared", "the map is as it was"),
     in_section(Site::Update, "HashMap::update", || {
         MAP.insert(1, 1);
         MAP.update(&1, acted);
     })
-    .used("the old entry, which the section protects and is compared")
-    .left("the map is as it was"),
+    .uses("the old entry, which the section protects and is compared", "the map is as it was"),
     row(Site::Update, "CopyMap::update", || {
         COPIES.insert(1, 1);
         COPIES.update(&1, |value| acted(&value));
@@ -319,20 +299,12 @@ pub(super) static ROWS: [Row; 69] = [
         .left("the section has ended"),
     in_section(Site::Project, "RcuRef::map", || {
         static CELL: LazyLock<Rcu<u64>> = LazyLock::new(|| Rcu::new(1));
-        drop(RcuRef::map(CELL.read(), |value| {
-            act();
-            value
-        }));
+        drop(RcuRef::map(CELL.read(), |value| after(value)));
     })
-    .used("the value, which the guard protects")
-    .left("the section has ended"),
+    .uses("the value, which the guard protects", "the section has ended"),
     row(Site::Project, "arc_cell::MapCache::load", || {
         let cell = ArcCell::from_pointee(1);
-        let mut part = Cache::new(&cell).map(|value| {
-            act();
-            value
-        });
-        part.load();
+        Cache::new(&cell).map(|value| after(value)).load();
     })
     .left("the cache is as it was"),
     row(Site::Scope, "Qsbr::while_offline", || Domain::global().qsbr().while_offline(act))
@@ -340,105 +312,71 @@ pub(super) static ROWS: [Row; 69] = [
     row(Site::Scope, "epoch::Guard::repin_after", || epoch::pin().repin_after(act))
         .left("the guard is pinned again"),
     row(Site::Make, "PerCpu::new", || drop(PerCpu::new(|_| act())))
-        .used("the values so far, which are this call's alone")
-        .left("they are dropped"),
+        .uses("the values so far, which are this call's alone", "they are dropped"),
     row(Site::Make, "IdMap::insert_with", || _ = IDS.insert_with(|_| acted(&1)))
-        .used("the id, which is claimed")
-        .left("the id is free"),
+        .uses("the id, which is claimed", "the id is free"),
     in_section(Site::Make, "HashMapRef::get_or_insert_with", || {
         MAP.remove(&2);
         MAP.read().get_or_insert_with(2, || acted(&1));
     })
-    .used("the hash; that there is no entry is looked at again")
-    .left("the map is as it was"),
+    .uses("the hash; that there is no entry is looked at again", "the map is as it was"),
     row(Site::Make, "CopyMap::get_or_insert_with", || {
         COPIES.remove(&2);
         COPIES.get_or_insert_with(2, || acted(&1));
     })
-    .used("nothing: that there is no pair is looked at again")
-    .left("the map is as it was"),
+    .uses("nothing: that there is no pair is looked at again", "the map is as it was"),
     row(Site::Choose, "CopyMap::retain", || {
         COPIES.insert(1, 1);
-        COPIES.retain(|_, _| {
-            act();
-            false
-        });
+        COPIES.retain(|_, _| after(false));
     })
     .used("the pairs of a bucket, copies; that the bucket is as it was is looked at again")
     .left("what was removed so far is"),
     row(Site::Choose, "List::retain", || {
         LIST.push_back(1);
-        LIST.retain(|_| {
-            act();
-            false
-        });
+        LIST.retain(|_| after(false));
     })
     .held("the updater's lock, which stands in the documentation")
-    .used("the place in the list, which the lock protects")
-    .left("the list is whole, and unlocked"),
+    .uses("the place in the list, which the lock protects", "the list is whole, and unlocked"),
     in_section(Site::Choose, "IdMap::retain", || {
         IDS.insert(1);
-        IDS.retain(|_, _| {
-            act();
-            false
-        });
+        IDS.retain(|_, _| after(false));
     })
-    .used("the entry, which the section protects and is compared")
-    .left("what was removed so far is"),
+    .uses("the entry, which the section protects and is compared", "what was removed so far is"),
     in_section(Site::Choose, "HashMap::retain", || {
         MAP.insert(1, 1);
-        MAP.retain(|_, _| {
-            act();
-            false
-        });
+        MAP.retain(|_, _| after(false));
     })
-    .used("the entry, which the section protects and is compared")
-    .left("what was removed so far is"),
+    .uses("the entry, which the section protects and is compared", "what was removed so far is"),
     row(Site::Release, "BigRef's drop", || drop(BigRef::with_release((), |()| act())))
-        .used("nothing: nobody has it any more")
-        .left("the value is gone"),
+        .uses("nothing: nobody has it any more", "the value is gone"),
     in_section(Site::Equal, "HashTable::lookup", || {
         let _section = quiescence::read();
         // SAFETY: in a section of its domain, and its one node is never freed.
-        unsafe {
-            TABLE.lookup(7, |_| {
-                act();
-                true
-            })
-        };
+        unsafe { TABLE.lookup(7, |_| after(true)) };
     })
-    .used("the node, which the caller's section protects")
-    .left("the table is as it was"),
+    .uses("the node, which the caller's section protects", "the table is as it was"),
     row(Site::Allocate, "HashTable::new_in", || {
         drop(HashTable::new_in(Domain::global(), OPTIONS, Arc::new(Acts)).unwrap())
     })
     .never()
-    .used("the table, which is this call's alone")
-    .left("it does not unwind, by its contract"),
+    .uses("the table, which is this call's alone", "it does not unwind, by its contract"),
     in_section(Site::Key, "Hash, by HashMap::get", || _ = KEYS.read().get(&Key(1)))
-        .used("nothing: the table is looked up afterwards")
-        .left("the section has ended"),
+        .uses("nothing: the table is looked up afterwards", "the section has ended"),
     in_section(Site::Key, "Eq, by HashMap::get", || _ = KEYS.read().get(&Key(0)))
-        .used("the entry, which the section protects")
-        .left("the section has ended"),
+        .uses("the entry, which the section protects", "the section has ended"),
     in_section(Site::Key, "Hash, by HashMap::insert", || _ = KEYS.insert(Key(1), 1))
-        .used("nothing: the table is looked up afterwards")
-        .left("the map is as it was"),
+        .uses("nothing: the table is looked up afterwards", "the map is as it was"),
     in_section(Site::Key, "Eq, by HashMap::insert", || _ = KEYS.insert(Key(0), 1))
         .used("the entries' addresses, which the section protects; new ones are compared")
         .left("the map is as it was"),
     in_section(Site::Key, "Clone, by HashMap::update", || _ = KEYS.update(&Key(2), |value| *value))
-        .used("the old entry, which the section protects and is compared")
-        .left("the map is as it was"),
+        .uses("the old entry, which the section protects and is compared", "the map is as it was"),
     row(Site::Key, "Hash, by CopyMap::get", || _ = COPY_KEYS.get(&CopyKey(1)))
-        .used("nothing: the table is looked up afterwards")
-        .left("the map is as it was"),
+        .uses("nothing: the table is looked up afterwards", "the map is as it was"),
     row(Site::Key, "Eq, by CopyMap::get", || _ = COPY_KEYS.get(&CopyKey(0)))
-        .used("a copy; that the bucket is as it was is looked at again")
-        .left("the map is as it was"),
+        .uses("a copy; that the bucket is as it was is looked at again", "the map is as it was"),
     row(Site::Key, "Eq, by CopyMap::insert", || _ = COPY_KEYS.insert(CopyKey(0), 1))
-        .used("a copy; that the bucket is as it was is looked at again")
-        .left("the map is as it was"),
+        .uses("a copy; that the bucket is as it was is looked at again", "the map is as it was"),
     row(Site::Key, "Hash, by a move of a CopyMap's", || {
         COPY_KEYS.reserve(COPY_KEYS.capacity() + 1);
         COPY_KEYS.shrink_to_fit();
@@ -446,50 +384,41 @@ pub(super) static ROWS: [Row; 69] = [
     .used("copies of pairs; that their buckets are as they were is looked at again")
     .left("the move goes on with the next update"),
     row(Site::Pointer, "ArcCellAny::load_full", || _ = POINTER.load_full())
-        .used("the guard, whose slot protects the object")
-        .left("the guard is dropped"),
+        .uses("the guard, whose slot protects the object", "the guard is dropped"),
     row(Site::Pointer, "ArcCellAny::swap", || _ = POINTER.swap(Pointer::new(Arc::new(2))))
-        .used("the old reference, which is this call's alone")
-        .left("the old reference is given up"),
+        .uses("the old reference, which is this call's alone", "the old reference is given up"),
     row(Site::Pointer, "ArcCellAny::load, with eight guards", || {
         let guards: Vec<_> = (0..8).map(|_| POINTER.load()).collect();
         drop((POINTER.load(), guards));
     })
-    .used("the slot, which protects the object")
-    .left("the slot is free"),
+    .uses("the slot, which protects the object", "the slot is free"),
     row(Site::Pointer, "ExactCell::load_full", || _ = EXACT.load_full())
-        .used("the guard, which has the borrow")
-        .left("the guard is dropped"),
+        .uses("the guard, which has the borrow", "the guard is dropped"),
     row(Site::Pointer, "ExactCell::swap", || {
         let _guard = EXACT.load();
         EXACT.swap(Pointer::new(Arc::new(2)));
     })
-    .used("the counts so far, which are the cell's")
-    .left("the value is not dropped"),
+    .uses("the counts so far, which are the cell's", "the value is not dropped"),
     row(Site::Drop, "Queue's drop", || {
         let queue = Queue::new();
         queue.push(RefCell::new(Acts));
         drop(queue);
     })
-    .used("the rest, which is this call's alone")
-    .left("the rest is dropped"),
+    .uses("the rest, which is this call's alone", "the rest is dropped"),
     row(Site::Drop, "List's drop", || drop([Acts].into_iter().collect::<List<_>>()))
-        .used("the rest, which is this call's alone")
-        .left("the rest is dropped"),
+        .uses("the rest, which is this call's alone", "the rest is dropped"),
     row(Site::Drop, "IdMap's drop", || {
         let ids = IdMap::new();
         ids.insert(Acts);
         drop(ids);
     })
-    .used("the rest, which is this call's alone")
-    .left("the rest is dropped"),
+    .uses("the rest, which is this call's alone", "the rest is dropped"),
     row(Site::Drop, "HashMap's drop", || {
         let map = HashMap::new();
         map.insert(1, Acts);
         drop(map);
     })
-    .used("the rest, which is this call's alone")
-    .left("the rest leaks"),
+    .uses("the rest, which is this call's alone", "the rest leaks"),
     row(Site::Drop, "Rcu's drop", || drop(Rcu::new(Acts))).left("the cell is gone"),
     row(Site::Drop, "ExactCell's drop", || drop(ExactCell::new(Arc::new(Acts))))
         .left("the cell is gone"),
@@ -501,8 +430,7 @@ pub(super) static ROWS: [Row; 69] = [
         });
         quiescence::report::set_stall_hook(|_| ());
     })
-    .used("nothing: the new one is in its place")
-    .left("the old hook is gone"),
+    .uses("nothing: the new one is in its place", "the old hook is gone"),
     row(Site::StallHook, "the stall reporter", || {
         let domain = Domain::global();
         let mut tuning = domain.tuning();
@@ -529,7 +457,6 @@ pub(super) static ROWS: [Row; 69] = [
         }
     })
     .caught()
-    .used("nothing: events are handed on after the step")
-    .left("the event is gone")
+    .uses("nothing: events are handed on after the step", "the event is gone")
     .waits(),
 ];

@@ -7,7 +7,7 @@ use loom::sync::Arc;
 
 use super::tables::Tables;
 use crate::collections::hash_map::Operation;
-use crate::loom_tests::{bounded, spawn};
+use crate::loom_tests::{self, bounded};
 
 type Map = Tables<u64, u64>;
 
@@ -57,9 +57,7 @@ fn beside(
     bounded(preemptions, move || {
         let map = Arc::new(Map::new(room));
         keys.iter().for_each(|&key| insert(&map, key, key));
-        let thread = spawn(&map, move |map| other(map));
-        update(&map);
-        thread.join().unwrap();
+        loom_tests::beside(&map, other, update);
         map.end_moves(hash_of);
         let (mut all, mut pairs) = (Vec::new(), Vec::new());
         for hash in 0..map.buckets() as u64 {
@@ -67,10 +65,7 @@ fn beside(
             all.append(&mut pairs);
         }
         all.sort();
-        assert!(
-            all.len() == map.len() && all.windows(2).all(|two| two[0].0 != two[1].0),
-            "{all:?}"
-        );
+        assert!(all.len() == map.len() && all.is_sorted_by(|a, b| a.0 < b.0), "{all:?}");
     });
 }
 
@@ -158,9 +153,7 @@ fn a_move_that_has_ended_is_seen_whole() {
             map.move_one(hash_of);
             assert_ne!(map.are_here(4), Some(false));
         };
-        let thread = spawn(&map, move_one);
-        move_one(&map);
-        thread.join().unwrap();
+        loom_tests::beside(&map, move_one, move_one);
         assert_eq!(map.are_here(4), Some(true));
     });
 }
@@ -171,9 +164,7 @@ fn no_update_is_lost() {
         let map = Arc::new(Map::new(1));
         insert(&map, 0, 0);
         let add = |map: &Map| _ = change(map, 0, |old| Operation::Insert(old.unwrap() + 10));
-        let thread = spawn(&map, add);
-        add(&map);
-        thread.join().unwrap();
+        loom_tests::beside(&map, add, add);
         assert_eq!(get(&map, 0), Some(20));
     });
 }

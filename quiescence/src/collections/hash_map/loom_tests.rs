@@ -19,7 +19,7 @@ use super::search::search;
 use super::table::{Table, TableRef};
 use super::walk::Walk;
 use crate::collections::tags;
-use crate::loom_tests::{bounded, spawn};
+use crate::loom_tests::{self, bounded};
 use crate::os::sync::{AtomicPtr, Tracked};
 
 /// A value whose write and reads loom sees.
@@ -173,9 +173,7 @@ fn beside(
     bounded(3, move || {
         let (world, left) = (World::new(buckets), Left::nothing());
         first(&world, &left);
-        let reader = spawn(&world, move |world| read(&world));
-        update(&world, &left);
-        reader.join().unwrap();
+        loom_tests::beside(&world, read, |world| update(world, &left));
         World::end(world, &left);
     });
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use super::list::{self, BUCKET, LINKED};
 use super::node::Node;
 use super::split;
-use crate::loom_tests::{beside, bounded, spawn};
+use crate::loom_tests::{beside, beside_two, model_of, spawn};
 
 #[repr(C)]
 struct Object {
@@ -91,6 +91,18 @@ impl World {
         true
     }
 
+    /// Object 2 by object 3.
+    fn replace(&self) -> bool {
+        let (old, new) = (&self.objects[2].node, self.filled(3));
+        // SAFETY: as above.
+        let replaced = unsafe { list::replace(old, new) };
+        if replaced {
+            // SAFETY: as above.
+            unsafe { list::unlink(self.start(HASHES[2]), old) };
+        }
+        replaced
+    }
+
     /// Whether a node can be reached from the first bucket.
     fn stands(&self, number: usize) -> bool {
         let mut link = self.buckets[0].next.load(Acquire);
@@ -137,34 +149,28 @@ impl World {
 
 #[test]
 fn what_is_added_is_found_whole() {
-    bounded(3, || {
-        let world = World::new();
-        beside(&world, |world| world.add(0), |world| world.finds(0));
+    model_of(3, World::new, |world| {
+        beside(world, |world| world.add(0), |world| world.finds(0));
         assert!(world.finds(0));
     });
 }
 
 #[test]
 fn two_add_and_one_deletes_beside_each_other() {
-    bounded(2, || {
-        let world = World::new();
+    model_of(2, World::new, |world| {
         world.add(0);
-        let adder = spawn(&world, |world| world.add(1));
-        let deleter = spawn(&world, |world| assert!(world.delete(0)));
-        world.add(2);
-        adder.join().unwrap();
-        deleter.join().unwrap();
+        let deletes = |world: &World| assert!(world.delete(0));
+        beside_two(world, |world| world.add(1), deletes, |world| world.add(2));
         assert_eq!(world.all(), [1, 2]);
     });
 }
 
 #[test]
 fn one_of_two_deletes() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         world.add(0);
         world.add(1);
-        let (there, here) = beside(&world, |world| world.delete(1), |world| world.delete(1));
+        let (there, here) = beside(world, |world| world.delete(1), |world| world.delete(1));
         assert!(here ^ there);
         assert_eq!(world.all(), [0]);
     });
@@ -172,10 +178,9 @@ fn one_of_two_deletes() {
 
 #[test]
 fn neighbours_are_deleted_at_once() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         (0..3).for_each(|number| world.add(number));
-        let deleted = beside(&world, |world| world.delete(0), |world| world.delete(1));
+        let deleted = beside(world, |world| world.delete(0), |world| world.delete(1));
         assert_eq!(deleted, (true, true));
         assert_eq!(world.all(), [2]);
     });
@@ -183,10 +188,8 @@ fn neighbours_are_deleted_at_once() {
 
 #[test]
 fn one_of_two_adds_a_key() {
-    bounded(3, || {
-        let world = World::new();
-        let (there, here) =
-            beside(&world, |world| world.add_unique(2), |world| world.add_unique(3));
+    model_of(3, World::new, |world| {
+        let (there, here) = beside(world, |world| world.add_unique(2), |world| world.add_unique(3));
         assert!(here ^ there);
         assert_eq!(world.all().len(), 1);
     });
@@ -195,37 +198,23 @@ fn one_of_two_adds_a_key() {
 /// A reader meets the old node or the new one, never none, and not both by going on.
 #[test]
 fn a_key_is_there_while_it_is_replaced() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         world.add(2);
-        let replacer = spawn(&world, |world| {
-            let (old, new) = (&world.objects[2].node, world.filled(3));
-            // SAFETY: everything lives as long as the model.
-            assert!(unsafe { list::replace(old, new) });
-            // SAFETY: as above.
-            unsafe { list::unlink(world.start(HASHES[2]), old) };
+        let replaces = |world: &World| {
+            assert!(world.replace());
             assert!(!world.stands(2));
-        });
-        assert_eq!(world.all().len(), 1);
-        replacer.join().unwrap();
+        };
+        beside(world, replaces, |world| assert_eq!(world.all().len(), 1));
         assert_eq!(world.all(), [3]);
     });
 }
 
 #[test]
 fn a_node_is_replaced_or_deleted() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         world.add(2);
-        let deleter = spawn(&world, |world| world.delete(2));
-        let (old, new) = (&world.objects[2].node, world.filled(3));
-        // SAFETY: everything lives as long as the model.
-        let replaced = unsafe { list::replace(old, new) };
-        if replaced {
-            // SAFETY: as above.
-            unsafe { list::unlink(world.start(HASHES[2]), old) };
-        }
-        assert!(replaced ^ deleter.join().unwrap());
+        let (deleted, replaced) = beside(world, |world| world.delete(2), World::replace);
+        assert!(replaced ^ deleted);
         assert_eq!(world.all(), if replaced { vec![3] } else { vec![] });
     });
 }
@@ -233,8 +222,7 @@ fn a_node_is_replaced_or_deleted() {
 /// Two need the bucket for the first time, and one looks for what is behind it.
 #[test]
 fn a_bucket_comes_into_the_list_once() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         world.buckets[1].next.store(0, Relaxed);
         let link_0 = world.buckets[0].next.load(Relaxed);
         // Behind bucket 1's place, added while the table had one bucket.
@@ -242,7 +230,7 @@ fn a_bucket_comes_into_the_list_once() {
         // SAFETY: everything lives as long as the model.
         unsafe { list::add(|| &world.buckets[0], node) };
         assert_ne!(world.buckets[0].next.load(Relaxed), link_0);
-        let adder = spawn(&world, |world| world.add(2));
+        let adder = spawn(world, |world| world.add(2));
         world.add(3);
         assert!(world.finds(1));
         assert!(world.finds(3));
@@ -255,12 +243,11 @@ fn a_bucket_comes_into_the_list_once() {
 /// A bucket comes while what stands behind its place is deleted, and goes again.
 #[test]
 fn a_bucket_comes_and_goes() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         let node = world.filled(1);
         // SAFETY: everything lives as long as the model.
         unsafe { list::add(|| &world.buckets[0], node) };
-        let deleter = spawn(&world, |world| {
+        let deleter = spawn(world, |world| {
             // From bucket 0: it knows the smaller size.
             let node = &world.objects[1].node;
             assert!(list::mark(node));
@@ -271,7 +258,7 @@ fn a_bucket_comes_and_goes() {
         world.add(2);
         deleter.join().unwrap();
         // As after a grace period.
-        let reader = spawn(&world, |world| {
+        let reader = spawn(world, |world| {
             let is_it = |node: &Node| ptr::eq(node, &world.objects[2].node);
             let link = world.buckets[0].next.load(Acquire);
             // SAFETY: as above.
@@ -293,8 +280,7 @@ fn a_bucket_comes_and_goes() {
 /// What a cursor keeps of a node's object is the whole of it.
 #[test]
 fn a_pointer_is_the_owners() {
-    bounded(1, || {
-        let world = World::new();
+    model_of(1, World::new, |world| {
         world.add(0);
         // SAFETY: as above.
         let (node, _) = unsafe { list::next(world.buckets[0].next.load(Acquire)) }.unwrap();

@@ -13,7 +13,7 @@ use super::chunk::{Entry, SLOTS};
 use super::entries::Entries;
 use super::id::{Id, Mark};
 use super::table::{INDEXES, Table};
-use crate::loom_tests::{beside, bounded, spawn};
+use crate::loom_tests::{beside, beside_two, model_of, spawn};
 
 type Value = UnsafeCell<usize>;
 
@@ -118,11 +118,10 @@ impl Drop for World {
 
 #[test]
 fn a_reader_sees_what_was_inserted_whole() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         world.insert(6);
         let second = Id::from_bits(1 << 32 | 1).unwrap();
-        let (id, seen) = beside(&world, |world| world.insert(7), |world| world.get(second));
+        let (id, seen) = beside(world, |world| world.insert(7), |world| world.get(second));
         assert!(seen.is_none_or(|number| number == 7));
         assert_eq!(id, second);
         assert_eq!(world.get(second), Some(7));
@@ -132,9 +131,8 @@ fn a_reader_sees_what_was_inserted_whole() {
 /// A reader with an id finds its entry or nothing, while the index is used again.
 #[test]
 fn an_index_that_is_used_again_has_another_id() {
-    bounded(3, || {
-        let world = World::new();
-        let other = spawn(&world, |world| {
+    model_of(3, World::new, |world| {
+        let other = spawn(world, |world| {
             let id = world.insert(1);
             assert!(world.remove(id));
             id
@@ -149,10 +147,9 @@ fn an_index_that_is_used_again_has_another_id() {
 
 #[test]
 fn an_old_id_finds_nothing() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         let old = world.insert(1);
-        let (new, seen) = beside(&world, move |world| world.again(old), |world| world.get(old));
+        let (new, seen) = beside(world, move |world| world.again(old), |world| world.get(old));
         assert!(seen.is_none_or(|number| number == 1));
         assert_eq!((world.get(old), world.get(new)), (None, Some(2)));
         assert_eq!(world.table.count(), 1);
@@ -163,11 +160,10 @@ fn an_old_id_finds_nothing() {
 /// one that has its index.
 #[test]
 fn an_entry_that_is_found_is_taken_out_by_its_own_id() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         let old = world.insert(1);
-        let updater = spawn(&world, move |world| world.again(old));
         let next = Id::from_bits(2 << 32).unwrap();
+        let updater = spawn(world, move |world| world.again(old));
         let is_there = world.get(next).is_some();
         let removed = world.remove(next);
         assert!(removed || !is_there);
@@ -179,12 +175,11 @@ fn an_entry_that_is_found_is_taken_out_by_its_own_id() {
 
 #[test]
 fn an_old_id_takes_no_later_entry_out() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         let old = world.insert(1);
         let removes = move |world: &World| world.remove(old);
         let ((there, new), here) =
-            beside(&world, move |world| (removes(world), world.insert(2)), removes);
+            beside(world, move |world| (removes(world), world.insert(2)), removes);
         assert!(here ^ there);
         assert_eq!(world.get(new), Some(2));
     });
@@ -192,14 +187,11 @@ fn an_old_id_takes_no_later_entry_out() {
 
 #[test]
 fn one_of_two_removes_what_is_being_replaced() {
-    bounded(2, || {
-        let world = World::new();
+    model_of(2, World::new, |world| {
         let id = world.insert(1);
-        let other = spawn(&world, move |world| world.remove(id));
-        let replacer = spawn(&world, move |world| world.replace(id, 2));
-        let here = world.remove(id);
-        let there = other.join().unwrap();
-        replacer.join().unwrap();
+        let removes = move |world: &World| world.remove(id);
+        let (there, _, here) =
+            beside_two(world, removes, move |world| world.replace(id, 2), removes);
         assert!(here ^ there);
         assert_eq!(world.get(id), None);
         assert_eq!(world.table.count(), 0);
@@ -208,8 +200,7 @@ fn one_of_two_removes_what_is_being_replaced() {
 
 #[test]
 fn one_of_two_takes_an_index() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         let take = |world: &World| {
             let claim = world.table.claim_at(1);
             claim.map(|claim| {
@@ -217,7 +208,7 @@ fn one_of_two_takes_an_index() {
                 claim.publish(entry)
             })
         };
-        let (there, here) = beside(&world, take, take);
+        let (there, here) = beside(world, take, take);
         assert!(here.is_some() ^ there.is_some());
         assert_eq!(world.table.count(), 1);
     });
@@ -226,12 +217,11 @@ fn one_of_two_takes_an_index() {
 /// A thread finds a chunk full while another one gives an index of it back.
 #[test]
 fn a_free_index_is_not_lost() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         let ids: Vec<Id> = (0..SLOTS).map(|number| world.insert(number)).collect();
         let last = ids[SLOTS - 1];
         let removes = move |world: &World| assert!(world.remove(last));
-        let ((), new) = beside(&world, removes, |world| world.insert(9));
+        let ((), new) = beside(world, removes, |world| world.insert(9));
         if new.index() as usize >= SLOTS {
             // The free index is the lowest one, wherever this one was put.
             let claim = world.table.claim_in_range(0..INDEXES).expect("there is room");
@@ -242,11 +232,10 @@ fn a_free_index_is_not_lost() {
 
 #[test]
 fn a_mark_does_not_outlive_its_entry() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         let old = world.insert(1);
         let mark = |world: &World| world.mark(old, Mark::M1);
-        let (new, _) = beside(&world, move |world| world.again(old), mark);
+        let (new, _) = beside(world, move |world| world.again(old), mark);
         if new.index() == old.index() {
             assert!(!world.is_marked(new.index(), Mark::M1));
         }
@@ -257,11 +246,10 @@ fn a_mark_does_not_outlive_its_entry() {
 
 #[test]
 fn a_search_finds_what_was_marked_before_it() {
-    bounded(3, || {
-        let world = World::new();
+    model_of(3, World::new, |world| {
         let ids = [world.insert(1), world.insert(2)];
         assert!(world.mark(ids[0], Mark::M0));
-        let other = spawn(&world, move |world| assert!(world.unmark(ids[0], Mark::M0)));
+        let other = spawn(world, move |world| assert!(world.unmark(ids[0], Mark::M0)));
         assert!(world.mark(ids[1], Mark::M0));
         assert!(world.marked(Mark::M0).contains(&ids[1].index()), "it is not found");
         other.join().unwrap();
@@ -272,14 +260,11 @@ fn a_search_finds_what_was_marked_before_it() {
 
 #[test]
 fn a_mark_is_given_once_and_stays_with_a_new_value() {
-    bounded(2, || {
-        let world = World::new();
+    model_of(2, World::new, |world| {
         let id = world.insert(1);
-        let other = spawn(&world, move |world| world.mark(id, Mark::M2));
-        let replacer = spawn(&world, move |world| assert!(world.replace(id, 2)));
-        let here = world.mark(id, Mark::M2);
-        let there = other.join().unwrap();
-        replacer.join().unwrap();
+        let marks = move |world: &World| world.mark(id, Mark::M2);
+        let replaces = move |world: &World| assert!(world.replace(id, 2));
+        let (there, (), here) = beside_two(world, marks, replaces, marks);
         assert!(here ^ there);
         assert_eq!((world.marked(Mark::M2), world.get(id)), (vec![id.index()], Some(2)));
     });

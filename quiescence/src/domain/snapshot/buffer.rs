@@ -154,10 +154,7 @@ mod tests {
         let mut classes = Vec::new();
         for needed in 0..=WORDS_MAX {
             let class = class(needed);
-            assert!(
-                class >= needed.max(1) && class * 4 <= (needed.max(4)) * 5,
-                "{needed}: {class}"
-            );
+            assert!(class >= needed.max(1) && class * 4 <= needed.max(4) * 5, "{needed}: {class}");
             if classes.last() != Some(&class) {
                 classes.push(class);
             }

@@ -26,9 +26,7 @@ impl Drop for Slow {
 #[test]
 fn the_end_of_a_section_waits_for_a_drop_of_its_objects_on_another_thread() {
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.objects_max = 1;
-    domain.tune(tuning);
+    domain.tune(Tuning { objects_max: 1, ..domain.tuning() });
     let value = Rcu::new_in(0, domain.clone());
     let in_drop = Arc::new(Barrier::new(2));
     let (sender, queue) = mpsc::channel();
@@ -139,9 +137,7 @@ impl crate::Retire for Asked {
 #[test]
 fn a_value_that_goes_over_the_limit_is_asked_for_its_bytes_once() {
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.bytes_max = 1;
-    domain.tune(tuning);
+    domain.tune(Tuning { bytes_max: 1, ..domain.tuning() });
     let asked = Arc::new(AtomicU64::new(0));
     for retired in 1..=3 {
         let asked_here = Asked(Arc::clone(&asked));

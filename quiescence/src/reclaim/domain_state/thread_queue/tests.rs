@@ -9,6 +9,7 @@ use crate::Domain;
 use crate::domain::tag::DomainTag;
 use crate::gp::grace_periods::Me;
 use crate::reclaim::free::{Address, Boxed, Callback, Closure};
+use crate::tuning::Tuning;
 
 /// Adds a closure.
 pub(crate) fn add<F: FnOnce() + Send + 'static>(queue: &Queue, f: F) {
@@ -30,9 +31,7 @@ fn own(queue: &Queue) -> OwnQueue<'_> {
 #[test]
 fn what_waits_for_its_grace_period_does_not_fill_the_next_batch() {
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.bytes_max = 8_000;
-    domain.tune(tuning);
+    domain.tune(Tuning { bytes_max: 8_000, ..domain.tuning() });
     let core = domain.tag().core();
     let queue = core.queues.add_of_nobody(core, Contents::Closures);
     add_of(&queue, 1_000, || ());
@@ -49,9 +48,7 @@ fn what_waits_for_its_grace_period_does_not_fill_the_next_batch() {
 #[test]
 fn callbacks_end_their_turn_when_the_time_is_up() {
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.run_time = Duration::ZERO;
-    domain.tune(tuning);
+    domain.tune(Tuning { run_time: Duration::ZERO, ..domain.tuning() });
     let core = domain.tag().core();
     let queue = core.queues.add_of_nobody(core, Contents::Closures);
     add(&queue, || ());
