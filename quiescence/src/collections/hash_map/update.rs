@@ -372,7 +372,7 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Stored<K, V> {
         if !cfg!(loom) && !matches!(wants, Wants::This(_)) {
-            // The bucket's line comes while the allocator makes the box.
+            // The bucket's line comes while the allocator makes the box. One that was found has it.
             prefetch(ptr::from_ref(self.own_table().bucket(hash as usize)).cast());
         }
         let new = cache::boxed(Entry { key, value });

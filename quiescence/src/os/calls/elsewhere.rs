@@ -19,13 +19,14 @@ pub(crate) fn has_one_thread() -> bool {
     false // nobody asks
 }
 
+/// As Linux maps no bytes, there is none of no bytes.
 fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes, page_size()).ok()
+    Layout::from_size_align(bytes, page_size()).ok().filter(|layout| layout.size() != 0)
 }
 
 /// All of it is memory, even where addresses are asked for.
 pub(crate) fn map(bytes: usize, _protection: c_int, _flags: c_int) -> Option<*mut u8> {
-    // SAFETY: not of no bytes.
+    // SAFETY: of more than no bytes.
     let memory = unsafe { alloc_zeroed(layout(bytes)?) };
     (!memory.is_null()).then_some(memory)
 }

@@ -268,7 +268,9 @@ macro_rules! attempts {
         let Some($area) = area() else { return false };
         match $attempt {
             Some(happened) => happened,
-            None => attempts_again(move || $attempt),
+            // The area, which is the same, is asked for: what else an attempt needs goes there in
+            // two registers. For three words, the usual road would have room on the stack.
+            None => attempts_again(move || area().and_then(|$area| $attempt)),
         }
     }};
 }
