@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// while it waits for a grace period. [`Rcu`](crate::Rcu) and [`RcuOption`](crate::RcuOption)
 /// require it.
 ///
-/// The standard library's data, collections, locks, files and sockets implement it. For a type of
-/// your own, derive it:
+/// The standard library's data, collections, locks, files, and sockets of TCP and UDP implement it.
+/// For a type of your own, derive it:
 /// ```
 /// use quiescence::{Rcu, Weigh};
 ///
