@@ -73,7 +73,7 @@ use std::sync::atomic::Ordering::Relaxed;
                above it",
     label = "does not implement `Weigh`, which the limit of what waits counts by",
     note = "put `#[derive(quiescence::Weigh)]` above the type: it adds up what the fields own",
-    note = "by hand: `impl Weigh for Struct` of which it is a field, or `impl Weigh for dyn Trait`",
+    note = "by hand: `impl Weigh` for the struct with such a field, or `impl Weigh for dyn Trait`",
     note = "else `Rcu::with_weight(value, |value| bytes)`, `HashMap::builder().build_with_weight`"
 )]
 pub trait Weigh {
