@@ -190,6 +190,7 @@ of_flavors! {
 /// all, has been called. If nothing waits it returns at once, also in a section.
 fn barrier(flavor: Flavor, what: &str, own_only: bool) {
     let domain = flavor.domain();
+    let own_only = own_only && !reader::has_ended(); // the queue may be another's by now
     with_errno_uncancelled(|| {
         //~ compat-defer-barrier:
         if !domain.is_waiting(own_only) {

@@ -300,16 +300,17 @@ unsafe extern "C" fn thread_ends(_any: *mut c_void) {
         return attend_end();
     }
     HAS_ENDED.set(true);
-    // With signals blocked, no handler finds bp's pointer half done, or begins a section that is
-    // cut off here.
+    // With signals blocked, no handler finds bp's pointer half done, begins a section that is cut
+    // off here, or registers anew in the midst of the allocator.
     signals::blocked(|| {
         let registered = Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor));
         registered.for_each(unregister_at_end); //~ compat-end
+        // What a destructor has used since thread-locals were dropped would stay for ever. It waits
+        // for nothing: of what is deferred none is called here.
+        // SAFETY: the system calls this, at the end of the thread.
+        unsafe { quiescence::liburcu_readers::leave_thread() };
     });
     defer::thread_ends();
-    // What a destructor has used since thread-locals were dropped would stay for ever.
-    // SAFETY: the system calls this, at the end of the thread.
-    unsafe { quiescence::liburcu_readers::leave_thread() };
     IS_ATTENDED.set(false);
 }
 

@@ -146,7 +146,7 @@ fn resume(flavor: Flavor, side: &str, hook: impl FnOnce(&Atfork) -> Hook) {
 
 of_flavors! {
     /// `urcu_register_rculfhash_atfork`: the same hooks may be registered more than once. While
-    /// they are, other hooks are ignored, and so is their end.
+    /// they are, other hooks are ignored, here and below.
     fn quiescence_urcu_register_rculfhash_atfork(flavor, atfork: *const Atfork) {
         with_errno(|| match &mut *registered(flavor) {
             Some(known) => known.times += usize::from(ptr::eq(known.atfork, atfork)),

@@ -41,6 +41,19 @@ static void defers_as_registered(void *unused)
 
 static pthread_key_t key;
 
+/* The library's own destructor comes in between. */
+static void defers_and_waits_in_the_next_round(void *round)
+{
+	if (round == &key) {
+		CHECK_EQUAL(rcu_defer_register_thread(), 0);
+		defer_rcu(count_deferred, NULL);
+		CHECK_EQUAL(pthread_setspecific(key, &called), 0);
+		return;
+	}
+	rcu_defer_unregister_thread();
+	CHECK_EQUAL(count_of(&called), 1);
+}
+
 static void *sets_the_key(void *unused)
 {
 	CHECK_EQUAL(pthread_setspecific(key, &key), 0);
@@ -82,4 +95,11 @@ CASE(queued_for_a_cpu)
 {
 	CHECK_EQUAL(create_all_cpu_call_rcu_data(0), 0);
 	leaves_little(queues);
+}
+
+CASE(waited_for_in_the_next_round)
+{
+	CHECK_EQUAL(pthread_key_create(&key, defers_and_waits_in_the_next_round), 0);
+	thread_end(thread_start(sets_the_key, NULL));
+	CHECK_EQUAL(count_of(&called), 1);
 }

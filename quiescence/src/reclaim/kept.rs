@@ -55,6 +55,12 @@ pub(crate) struct Object {
     pub(crate) since_ns: u64,
 }
 
+/// The object at the address that the top or a link has. The address is all that it says: when
+/// `put_back` loaded it, another object may have been there, which has been taken and freed since.
+fn object_at(link: *mut Object) -> *mut Object {
+    ptr::with_exposed_provenance_mut(link.addr())
+}
+
 impl Object {
     /// Frees it, or gives one of several references up.
     ///
@@ -166,11 +172,19 @@ impl Kept {
 
     /// Puts one into the list, which is counted.
     fn put_back(&self, object: Box<Object>) {
+        self.put_back_meanwhile(object, || ());
+    }
+
+    /// The same, where something may come in between: for a test.
+    #[inline(always)]
+    fn put_back_meanwhile(&self, object: Box<Object>, mut meanwhile: impl FnMut()) {
         let object = Box::into_raw(object);
+        object.expose_provenance(); // for `object_at`
         let mut top = self.top.load(Relaxed);
         loop {
             // SAFETY: from a box, and in no list.
             unsafe { (*object).next = top };
+            meanwhile();
             // Release: pairs with the Acquire in `take` [HP-3]. Taken as a whole, so no address
             // comes back unseen. Acquire: the time that was set before the last of them is there.
             match self.top.compare_exchange_weak(top, object, AcqRel, Relaxed) {
@@ -191,7 +205,7 @@ impl Kept {
         let mut next = self.top.swap(ptr::null_mut(), AcqRel);
         while !next.is_null() {
             // SAFETY: from a box, and ours since it was taken.
-            let object = unsafe { Box::from_raw(next) };
+            let object = unsafe { Box::from_raw(object_at(next)) };
             next = object.next;
             objects.push(object);
         }
@@ -243,7 +257,7 @@ impl Kept {
         let mut node = self.top.load(Relaxed);
         while !node.is_null() {
             // SAFETY: in the list, which no other thread takes.
-            let one = unsafe { &*node };
+            let one = unsafe { &*object_at(node) };
             there = there.plus(Amount::object(one.bytes));
             node = one.next;
         }
@@ -324,5 +338,25 @@ mod tests {
         kept.postpone(taken.due_ns, u64::MAX);
         assert!(kept.due_ns().is_some_and(|due_ns| due_ns <= taken.due_ns), "it is put off");
         drop(kept.take()); // nothing is freed
+    }
+
+    /// A past error: the upper one led there by a pointer to the freed one, as Miri tells.
+    #[test]
+    fn what_is_put_back_above_one_that_is_freed_meanwhile_leads_to_the_one_at_its_address() {
+        let kept = Kept::new();
+        let new = || {
+            let kind = &Address::<Boxed<u8>>::KIND;
+            let (next, payload) = (ptr::null_mut(), [Word::uninit(); PAYLOAD]);
+            Box::new(Object { next, kind, payload, bytes: 0, since_ns: 0 })
+        };
+        kept.put_back(new());
+        let replace = || {
+            let old = ptr::from_ref(&*kept.take().objects.remove(0)); // freed by now
+            let mut others: Vec<_> = (0..100).map(|_| new()).collect();
+            let same = others.iter().position(|object| ptr::eq(&raw const **object, old));
+            kept.put_back(others.swap_remove(same.unwrap_or(0)));
+        };
+        kept.put_back_meanwhile(new(), replace);
+        assert_eq!(kept.take().objects.len(), 2);
     }
 }

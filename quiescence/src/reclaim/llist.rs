@@ -71,8 +71,10 @@ impl Link {
         let link = unsafe { &*link };
         link.tracked.read(0);
         // Relaxed: [LN-1] has ordered it.
-        let next = link.word.load(Relaxed);
-        (next.map_addr(|address| address & !MARK), next.addr() & MARK != 0)
+        let word = link.word.load(Relaxed).addr();
+        // By its address alone: when `push` loaded it, another link may have been there, which has
+        // been taken and freed since.
+        (ptr::with_exposed_provenance_mut(word & !MARK), word & MARK != 0)
     }
 }
 
@@ -122,6 +124,22 @@ impl Llist {
     /// `link` does not move, and belongs to the llist alone until it has been taken.
     #[inline]
     pub(crate) unsafe fn push(&self, link: *mut Link, marks: bool) -> Found {
+        // SAFETY: the same contract.
+        unsafe { self.push_meanwhile(link, marks, || ()) }
+    }
+
+    /// The same, where something may come in between: for a test.
+    ///
+    /// # Safety
+    /// As [`push`](Self::push).
+    #[inline(always)]
+    unsafe fn push_meanwhile(
+        &self,
+        link: *mut Link,
+        marks: bool,
+        mut meanwhile: impl FnMut(),
+    ) -> Found {
+        link.expose_provenance(); // for `Link::read`
         let mut top = self.top.load(Relaxed);
         loop {
             if top == link {
@@ -129,6 +147,7 @@ impl Llist {
             }
             // SAFETY: by the contract.
             unsafe { Link::write(link, link_at(top), marks) };
+            meanwhile();
             // Release: pairs with the Acquire in `take` [LN-1]: what was done before the push, such
             // as writing the link, happens before the grace period is requested. Acquire: pairs
             // with the Release in `sleep` [LN-2].
@@ -390,6 +409,30 @@ mod tests {
             let expected = links.iter().enumerate().map(|(index, link)| (*link, index % 3 == 2));
             assert!(taken.into_iter().eq(expected));
         }
+    }
+
+    /// A past error: the new link led there by a pointer to the freed one, as Miri tells.
+    #[test]
+    fn a_push_above_a_link_that_is_freed_meanwhile_leads_to_the_one_at_its_address() {
+        let (llist, mut chain) = (Llist::new(), Chain::EMPTY);
+        let new = || Box::into_raw(Box::new(Link::new()));
+        // SAFETY: a link of a box, which is given away.
+        let push = |link| unsafe { llist.push(link, false) };
+        push(new());
+        let replace = || {
+            let old = llist.take();
+            // SAFETY: from a box, and taken.
+            drop(unsafe { Box::from_raw(old) });
+            let mut others: Vec<_> = (0..100).map(|_| Box::new(Link::new())).collect();
+            let same = others.iter().position(|link| ptr::eq(&raw const **link, old));
+            push(Box::into_raw(others.swap_remove(same.unwrap_or(0))));
+        };
+        let upper = new();
+        // SAFETY: as above.
+        unsafe { llist.push_meanwhile(upper, false, replace) };
+        // SAFETY: taken just now.
+        unsafe { chain.append(llist.take()) }.unwrap();
+        assert_eq!(pop_all(chain).last(), Some(&(upper, false)));
     }
 
     #[test]

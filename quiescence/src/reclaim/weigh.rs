@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// while it waits for a grace period. [`Rcu`](crate::Rcu) and [`RcuOption`](crate::RcuOption)
 /// require it.
 ///
-/// The standard library's data, collections, locks, files and sockets implement it. For a type of
-/// your own, derive it:
+/// The standard library's data, collections, locks, files, and sockets of TCP and UDP implement it.
+/// For a type of your own, derive it:
 /// ```
 /// use quiescence::{Rcu, Weigh};
 ///
@@ -73,7 +73,7 @@ use std::sync::atomic::Ordering::Relaxed;
                above it",
     label = "does not implement `Weigh`, which the limit of what waits counts by",
     note = "put `#[derive(quiescence::Weigh)]` above the type: it adds up what the fields own",
-    note = "by hand: `impl Weigh for Struct` of which it is a field, or `impl Weigh for dyn Trait`",
+    note = "by hand: `impl Weigh` for the struct with such a field, or `impl Weigh for dyn Trait`",
     note = "else `Rcu::with_weight(value, |value| bytes)`, `HashMap::builder().build_with_weight`"
 )]
 pub trait Weigh {

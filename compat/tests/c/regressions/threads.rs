@@ -18,3 +18,14 @@ fn a_thread_that_defers_in_a_keys_destructor_leaves_its_queue() {
         }
     }
 }
+
+/// Its queue was left already, so it was taken for empty.
+#[test]
+fn to_unregister_after_the_librarys_destructor_waits_for_no_deferred_call() {
+    needs::or_return!();
+    for flavor in ["memb", "qsbr", "bp"] {
+        let program = compiled_for(flavor, "key_destructors.c");
+        let said = run(&program, Whose::Ours, &["waited_for_in_the_next_round"]);
+        assert!(said.ends_with("ok waited_for_in_the_next_round\n"), "{flavor}: {said}");
+    }
+}

@@ -19,7 +19,7 @@ use crate::reclaim::retire::Retire;
 /// These are most useful in [sleepable domains](crate::Srcu), whose guards may be held across an
 /// `.await`: but not across the `.await` of one of these, since **a task that waits in its own
 /// section waits for ever**, here without a panic. (`retire_async` and `store_async` wait once the
-/// limit is reached.) So does, where readers are threads, one in a section of its own thread.
+/// limit is reached.) Where readers are threads, so does a task in a section of its own thread.
 impl<K: DomainTag> Domain<K> {
     /// Async [`synchronize`](Self::synchronize): requests the grace period now, and completes when
     /// it has ended.
