@@ -52,22 +52,27 @@ struct Arena {
     newest: AtomicPtr<Chunk>,
     /// Places that were given back, by the logarithm of their words: several stacks of each.
     free: [[Free; STACKS]; CLASSES],
-    regions: fn() -> usize,
+    /// How many regions a chunk has; 0: one for each CPU.
+    regions: usize,
 }
 
 const CLASSES: usize = 4;
 
 /// A place always returns to the same stack. So if most places are free each stack has some, and a
 /// thread that comes upon the takers of a few finds one in the next.
-const STACKS: usize = 16;
+const STACKS: usize = 8;
 
-static PER_CPU: Arena = Arena::new(percpu::slots);
-static SHARED: Arena = Arena::new(|| 1);
+static PER_CPU: Arena = Arena::new(0);
+static SHARED: Arena = Arena::new(1);
 
 impl Arena {
-    const fn new(regions: fn() -> usize) -> Self {
+    const fn new(regions: usize) -> Self {
         let newest = AtomicPtr::new(ptr::null_mut());
         Self { newest, free: [const { [const { Free::new() }; STACKS] }; CLASSES], regions }
+    }
+
+    fn regions(&self) -> usize {
+        if self.regions == 0 { percpu::slots() } else { self.regions }
     }
 
     const fn class(words: usize) -> usize {
@@ -107,7 +112,7 @@ impl Arena {
 
     /// A new chunk in place of a full one, unless somebody else was first.
     fn extend(&self, full: *mut Chunk) -> Option<()> {
-        let bytes = (self.regions)() << STRIDE_SHIFT;
+        let bytes = self.regions() << STRIDE_SHIFT;
         let chunk: *mut Chunk = memory::map_zeroed(bytes)?.cast();
         let header = Chunk { used: AtomicUsize::new(size_of::<Chunk>()) };
         // SAFETY: just mapped, and no other thread's yet.
@@ -132,7 +137,7 @@ impl Arena {
 
     /// All words of a place.
     fn each(&self, place: *mut u64, words: usize, f: impl Fn(&AtomicU64)) {
-        for region in 0..(self.regions)() {
+        for region in 0..self.regions() {
             for word in 0..words {
                 let word = place.wrapping_byte_add(region << STRIDE_SHIFT).wrapping_add(word);
                 // SAFETY: in the region of a place of so many words; aligned and mapped for ever;
@@ -379,7 +384,7 @@ mod tests {
 
     #[test]
     fn what_is_given_back_is_used_again_and_zero() {
-        static ARENA: Arena = Arena::new(|| 3);
+        static ARENA: Arena = Arena::new(3);
         let places: Vec<_> = (0..3).map(|_| ARENA.take(2).expect("there is memory")).collect();
         ARENA.each(places[1], 2, |word| word.store(7, Relaxed));
         ARENA.give_back(places[1], 2);
@@ -391,7 +396,7 @@ mod tests {
     /// Threads take places, write to them and give them back: none is anybody else's meanwhile.
     #[test]
     fn a_place_has_one_owner() {
-        static ARENA: Arena = Arena::new(|| 2);
+        static ARENA: Arena = Arena::new(2);
         std::thread::scope(|scope| {
             for mark in 1..5 {
                 scope.spawn(move || {
@@ -441,7 +446,7 @@ mod tests {
     /// A child process does not wait for a thread that it does not have.
     #[test]
     fn who_was_taking_a_place_in_another_process_keeps_nobody_from_it() {
-        static ARENA: Arena = Arena::new(|| 1);
+        static ARENA: Arena = Arena::new(1);
         let place = ARENA.take(1).unwrap();
         ARENA.give_back(place, 1);
         let free = ARENA.stack(place, 1);
@@ -455,7 +460,7 @@ mod tests {
     /// been given back. So memory grew for as long as threads met there.
     #[test]
     fn who_meets_one_that_takes_a_place_takes_another_that_was_given_back() {
-        static ARENA: Arena = Arena::new(|| 1);
+        static ARENA: Arena = Arena::new(1);
         let place = ARENA.take(1).unwrap();
         ARENA.give_back(place, 1);
         ARENA.stack(place, 1).taker.store(std::process::id(), Relaxed); // and is stopped there
@@ -470,7 +475,7 @@ mod tests {
 
     #[test]
     fn chunks_that_are_full_are_followed_by_others() {
-        static ARENA: Arena = Arena::new(|| 2);
+        static ARENA: Arena = Arena::new(2);
         let places: Vec<_> = (0..3_000).map(|_| ARENA.take(8).unwrap().addr()).collect();
         let mut sorted = places.clone();
         sorted.sort_unstable();

@@ -136,7 +136,9 @@ impl<T: HasAddress> ByAddress<T> {
     }
 
     /// Returns memory that is not needed any more, and rebuilds the index.
-    fn shrink(&mut self) {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn shrink(&mut self) {
         self.entries.shrink_to(2 * self.entries.len());
         self.rebuild();
     }

@@ -131,7 +131,7 @@ impl Table {
             }
             let result = f(table);
             if table.exiting && table.entries.is_empty() {
-                table.entries = ByAddress::new();
+                table.entries.shrink();
             }
             result
         })
