@@ -195,7 +195,8 @@ impl Collector {
     /// # Safety
     /// No thread uses a retired object. (Objects that a guard still protects are spared all the
     /// same: programs share collectors. It is taken to be a guard that holds them up if nothing
-    /// could be reclaimed for 10 ms, at a hundred looks.)
+    /// could be reclaimed for 10 ms, at a hundred looks. What other threads retire meanwhile is
+    /// reclaimed as well: as long as they go on, this may.)
     pub unsafe fn reclaim_all(&self) {
         let state = self.state();
         let (mut looks, mut began) = (0, Instant::now());

@@ -7,6 +7,7 @@ mod edges;
 mod faults;
 mod hotplug;
 mod misuse;
+mod seeds;
 mod srcu;
 mod threads;
 mod updaters;
