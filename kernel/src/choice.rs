@@ -11,7 +11,7 @@ use crate::engine::tree::Options;
 use crate::engine::{on_demand::OnDemand, poll, tick::Tick, token};
 use crate::front::Kernel;
 use crate::percpu::FIRST;
-use crate::periods::{Front, FrontPlan, GracePeriods, TreeRcu, by_name};
+use crate::periods::{Front, GracePeriods, TreeRcu, by_name};
 use crate::platform::Platform;
 
 /// Any engine of this crate: one of [`NAMES`](Self::NAMES), by [`Kernel::choose`].

@@ -42,7 +42,7 @@ use crate::engine::token::{Published, Relay, v2};
 use crate::engine::tree::Options;
 use crate::engine::tree::cpu::AllWords;
 use crate::engine::{Access, Callback, Engine, Host, Line, Mode, Start};
-use crate::periods::{Front, FrontPlan, GracePeriods};
+use crate::periods::{Front, GracePeriods};
 use crate::platform::CpuSet;
 use crate::sync::{Ordering, fence};
 
@@ -122,7 +122,7 @@ pub struct Driven<E> {
 }
 
 /// The engine's host, while a CPU has the lock.
-struct Driver<'a, 'f, 'k> {
+struct Driver<'a, 'f, 'k: 'f> {
     at: &'a mut Front<'f, 'k>,
     sequence: &'a mut Sequence,
     raised: &'a mut CpuSet,
@@ -260,7 +260,7 @@ impl<E: Drivable<CPUS>, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
         self.engine.is_holdout(0, cpu)
     }
 
-    fn advance(&mut self, _: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
+    fn advance(&mut self, at: &mut Front<'_, '_>) {
         self.notice(at);
         if at.own.has_passed && self.engine.is_holdout(0, at.cpu) {
             self.pass(at, at.cpu);
@@ -279,18 +279,18 @@ impl<E: Drivable<CPUS>, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
         self.notice(at);
     }
 
-    fn timer(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
+    fn timer(&mut self, at: &mut Front<'_, '_>) {
         let cpu = at.cpu;
         self.tell(at, |engine, host| engine.timer(cpu, host));
-        self.scan(plan, at);
+        self.scan(at);
     }
 
-    fn scan(&mut self, _: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
+    fn scan(&mut self, at: &mut Front<'_, '_>) {
         self.look(at);
         self.notice(at);
     }
 
-    fn want(&mut self, _: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) -> Cookie {
+    fn want(&mut self, at: &mut Front<'_, '_>) -> Cookie {
         let cookie = self.sequence.snapshot();
         self.ask(at, E::asks_as(at.cpu), Urgency::Normal);
         self.run_raised(at);
@@ -298,11 +298,11 @@ impl<E: Drivable<CPUS>, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
         cookie
     }
 
-    fn note_overload(&mut self, _: &FrontPlan<CPUS>, _: &mut Front<'_, '_>) {}
+    fn note_overload(&mut self, _: &mut Front<'_, '_>) {}
 
-    fn hurry(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
+    fn hurry(&mut self, at: &mut Front<'_, '_>) {
         at.own.is_limit_lifted = true;
         at.own.checked_at = at.own.callbacks.len();
-        self.scan(plan, at);
+        self.scan(at);
     }
 }

@@ -5,14 +5,13 @@ use grace::Sequence;
 use grace::limit::{Amount, Zone, zone};
 use grace::steps::Intact;
 
-use crate::engine::mask::Mask;
 use crate::engine::tree::cpu::{At, Words};
 use crate::engine::tree::{self, Plan, Variant};
 use crate::engine::{Access, Host, Line};
 use crate::lock::Lock;
 use crate::misuse::{Hook, Misuses, Refused};
 use crate::percpu::{FIRST, Own, PerCpu, Place};
-use crate::periods::{Front, FrontPlan, GracePeriods, TreeRcu};
+use crate::periods::{Front, GracePeriods, TreeRcu};
 use crate::platform::{CpuSet, Platform};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, constant};
 
@@ -185,7 +184,7 @@ pub struct Kernel<P, const CPUS: usize, E = TreeRcu<CPUS>> {
     /// A CPU's share of what may wait, and what is near that.
     share: Amount,
     pub(crate) near: Amount,
-    pub(crate) plan: FrontPlan<CPUS>,
+    pub(crate) plan: Plan<Intact>,
     machine: Lock<Option<Locked<E>>>,
     pub(crate) misuses: Misuses,
     /// Callers that wait in a barrier.
@@ -231,7 +230,6 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
                 plan: Plan {
                     options: options.tree.helped(E::LOOKS_AT_EACH_TICK),
                     steps: Intact,
-                    tickless: Mask::none(),
                 },
                 told: Told {
                     sequence: AtomicU64::new(FIRST.to_bits()),
@@ -402,8 +400,8 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
     /// What the tree's functions work on, with all callbacks. The next tick looks what they did.
     pub(crate) fn tree(&mut self) -> Front<'_, 'k> {
         self.own.count_queued(&self.kernel.cpus[self.cpu].seen);
-        let words = &self.kernel.cpus[..];
-        At { cpu: self.cpu, own: &mut self.own.tree, words, host: &mut self.asked }
+        let (plan, words) = (&self.kernel.plan, &self.kernel.cpus[..]);
+        At { plan, cpu: self.cpu, own: &mut self.own.tree, words, host: &mut self.asked }
     }
 
     /// What was called is refused, unless `is_right`: returns that. If it is not, a hook before it
@@ -428,12 +426,12 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
     /// Calls `what` with the machine's lock.
     pub(crate) fn locked<R>(
         &mut self,
-        what: impl FnOnce(&mut Locked<E>, &FrontPlan<CPUS>, &mut Front<'_, 'k>) -> R,
+        what: impl FnOnce(&mut Locked<E>, &mut Front<'_, 'k>) -> R,
     ) -> R {
         let kernel = self.kernel;
         kernel.machine(|machine| {
             let mut tree = self.tree();
-            let result = what(machine, &kernel.plan, &mut tree);
+            let result = what(machine, &mut tree);
             if core::mem::take(&mut self.asked.began) {
                 machine.began_ns = kernel.platform.now_ns();
             }
@@ -453,18 +451,18 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
     /// The CPU notices, reports and asks; and scans, if that is due.
     pub(crate) fn work(&mut self) {
         let kernel = self.kernel;
-        self.locked(|machine, plan, tree| {
+        self.locked(|machine, tree| {
             let before = machine.periods.sequence();
-            machine.periods.advance(plan, tree);
+            machine.periods.advance(tree);
             // One that has just begun is scanned when it says; and a timer that was asked for just
             // now has not run out, whatever the one before did.
             let goes_on = before.in_progress() && machine.periods.sequence() == before;
             let looks = machine.periods.looks_at_each_tick();
             let may_be_due = (goes_on || looks) && tree.host.timer.is_none();
             if may_be_due && kernel.told.is_due(kernel.platform.now_ns()) {
-                machine.periods.timer(plan, tree);
+                machine.periods.timer(tree);
             } else if looks && tree.own.has_demand(machine.periods.sequence()) {
-                machine.periods.scan(plan, tree);
+                machine.periods.scan(tree);
             }
         });
     }
@@ -475,17 +473,17 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
     pub(crate) fn expedite(&mut self, asked: &mut (Sequence, CpuSet)) {
         let kernel = self.kernel;
         let own_cpu = self.cpu;
-        self.locked(|machine, plan, tree| {
+        self.locked(|machine, tree| {
             // What was noted before the CPU notices does not count.
-            machine.periods.advance(plan, tree);
-            tree.note_quiescent(plan);
-            machine.periods.advance(plan, tree);
+            machine.periods.advance(tree);
+            tree.note_quiescent();
+            machine.periods.advance(tree);
             let sequence = machine.periods.sequence();
             // A driven engine may wait for CPUs before it begins, such as one that has its token.
             if !sequence.in_progress() && !machine.periods.looks_at_each_tick() {
                 return;
             }
-            machine.periods.scan(plan, tree);
+            machine.periods.scan(tree);
             if machine.periods.sequence() != sequence {
                 return;
             }
@@ -518,10 +516,10 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
         // All that are ready run in one pass.
         self.own.tree.is_limit_lifted |= is_near;
         if is_excess || self.own.tree.overload_changes(options) {
-            self.locked(|machine, plan, tree| {
-                machine.periods.note_overload(plan, tree);
+            self.locked(|machine, tree| {
+                machine.periods.note_overload(tree);
                 if is_excess {
-                    machine.periods.hurry(plan, tree);
+                    machine.periods.hurry(tree);
                 }
             });
         }

@@ -57,7 +57,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         self.on(Hook::ContextSwitch, |at| {
             let is_right = at.own.place == Place::Kernel;
             if at.settle(Hook::ContextSwitch, is_right, "not in the kernel, as the hooks say") {
-                at.tree().context_switch(&self.plan);
+                at.tree().context_switch();
             }
         });
     }
@@ -65,7 +65,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Kernel code that runs for long offers to be rescheduled: it is in no section. Needed only
     /// under those [variants](crate::engine::tree::Variant) of Tree RCU in which it has an effect.
     pub fn cond_resched(&self) {
-        self.on_awake(Hook::CondResched, |at| at.tree().cond_resched(&self.plan));
+        self.on_awake(Hook::CondResched, |at| at.tree().cond_resched());
     }
 
     /// The timer interrupts this CPU, in user mode, in its idle loop or in the kernel. Call it in
@@ -98,12 +98,12 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         self.on_awake(Hook::Tick, |at| {
             let mut tree = at.tree();
             if is_quiescent {
-                tree.context_switch(&self.plan);
+                tree.context_switch();
             } else {
-                tree.reschedule_if_urgent(&self.plan);
+                tree.reschedule_if_urgent();
             }
             let told = self.told.sequence();
-            let has_business = tree.has_business(&self.plan, told);
+            let has_business = tree.has_business(told);
             let watches = at.own.tree.has_demand(told)
                 && match E::LOOKS_AT_EACH_TICK {
                     true => true,

@@ -9,10 +9,23 @@ use crate::periods::GracePeriods;
 use crate::platform::Platform;
 use crate::sync::{AtomicU32, Ordering, constant};
 
-/// A function of [`Kernel`] that the kernel calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Hook {
+/// The hooks, each told once: its code is its place among them.
+macro_rules! hooks {
+    ($($(#[$about:meta])* $hook:ident,)*) => {
+        /// A function of [`Kernel`] that the kernel calls.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Hook {
+            $($(#[$about])* $hook,)*
+        }
+
+        impl Hook {
+            const ALL: &[Self] = &[$(Self::$hook),*];
+        }
+    };
+}
+
+hooks! {
     /// None yet.
     None,
     /// [`Kernel::context_switch`].
@@ -52,27 +65,6 @@ pub enum Hook {
 }
 
 impl Hook {
-    const ALL: [Self; 18] = [
-        Self::None,
-        Self::ContextSwitch,
-        Self::Tick,
-        Self::CondResched,
-        Self::UserEnter,
-        Self::UserExit,
-        Self::IdleEnter,
-        Self::IdleExit,
-        Self::IrqEnter,
-        Self::IrqExit,
-        Self::CpuStarting,
-        Self::CpuOnline,
-        Self::CpuDying,
-        Self::CpuDead,
-        Self::RunCallbacks,
-        Self::Call,
-        Self::Synchronize,
-        Self::Barrier,
-    ];
-
     pub(crate) fn from_code(code: u8) -> Self {
         Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::None)
     }

@@ -6,15 +6,19 @@ use grace::steps::Intact;
 use grace::{Cookie, Sequence};
 
 use crate::engine::store::Fixed;
-use crate::engine::tree::cpu::At;
-use crate::engine::tree::{Options, Plan, Shared};
+use crate::engine::tree::cpu::{At, Site};
+use crate::engine::tree::{Options, Shared};
 use crate::front::Asked;
 use crate::percpu::PerCpu;
 
 /// A CPU that runs a hook, as an engine's functions get it.
-pub(crate) type Front<'a, 'k> = At<'a, [PerCpu], Asked<'k>>;
-/// What never changes in a [`Kernel`](crate::Kernel).
-pub(crate) type FrontPlan<const CPUS: usize> = Plan<Fixed<CPUS>, Intact>;
+pub(crate) type Front<'a, 'k> = At<'a, Asked<'k>>;
+
+impl Site for Asked<'_> {
+    type Words = [PerCpu];
+    type Host = Self;
+    type Steps = Intact;
+}
 
 /// Tree RCU, as a [`Kernel`](crate::Kernel) has it if no other engine is named.
 pub type TreeRcu<const CPUS: usize> = Shared<Fixed<CPUS>>;
@@ -50,41 +54,41 @@ pub trait GracePeriods<const CPUS: usize>: Debug + Sized + Send {
 
     /// The CPU notices which grace period there is, reports, and asks for what it needs.
     #[doc(hidden)]
-    fn advance(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>);
+    fn advance(&mut self, at: &mut Front<'_, '_>);
 
     /// What the timer was asked to wait has gone by.
     #[doc(hidden)]
-    fn timer(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>);
+    fn timer(&mut self, at: &mut Front<'_, '_>);
 
     /// Looks at the holdouts.
     #[doc(hidden)]
-    fn scan(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>);
+    fn scan(&mut self, at: &mut Front<'_, '_>);
 
     /// Asks for a full grace period from here on, for a thread that waits.
     #[doc(hidden)]
-    fn want(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) -> Cookie;
+    fn want(&mut self, at: &mut Front<'_, '_>) -> Cookie;
 
     /// The CPU has, or no longer has, far too many callbacks.
     #[doc(hidden)]
-    fn note_overload(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>);
+    fn note_overload(&mut self, at: &mut Front<'_, '_>);
 
     /// The CPU's callbacks are becoming too many.
     #[doc(hidden)]
-    fn hurry(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>);
+    fn hurry(&mut self, at: &mut Front<'_, '_>);
 }
 
 /// Functions of the trait, each by the function of that name of what `$of!` calls `one`.
 macro_rules! by_name {
     ($of:ident) => {
-        fn want(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) -> Cookie {
-            $of!(self, one => one.want(plan, at))
+        fn want(&mut self, at: &mut Front<'_, '_>) -> Cookie {
+            $of!(self, one => one.want(at))
         }
 
         by_name!($of: advance timer scan note_overload hurry);
     };
     ($of:ident: $($name:ident)*) => {$(
-        fn $name(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
-            $of!(self, one => one.$name(plan, at));
+        fn $name(&mut self, at: &mut Front<'_, '_>) {
+            $of!(self, one => one.$name(at));
         }
     )*};
 }

@@ -213,9 +213,9 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     fn start(&self) -> Result<Option<Cookie>, Refused> {
         self.may_sleep(Hook::Synchronize)?;
         let started = self.on_awake(Hook::Synchronize, |at| {
-            let cookie = at.locked(|machine, plan, tree| {
+            let cookie = at.locked(|machine, tree| {
                 // Whoever comes online later takes the lock first, and sees the update.
-                (machine.online > 1).then(|| machine.periods.want(plan, tree))
+                (machine.online > 1).then(|| machine.periods.want(tree))
             });
             if let Some(cookie) = cookie {
                 at.own.tree.wanted = cookie;

@@ -1,6 +1,6 @@
 //! Sets of CPUs.
 
-use super::store::{Array, Fixed, Store};
+use super::store::Store;
 
 /// A set of CPUs, of those numbered 0 to a fixed count.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -9,13 +9,6 @@ pub struct Mask<A: Store> {
     cpus: usize,
     /// Members. Kept, so that "is it empty" needs no look at the words.
     len: usize,
-}
-
-impl<const N: usize> Mask<Fixed<N>> {
-    /// The empty set, of `N` CPUs.
-    pub(crate) const fn none() -> Self {
-        Self { words: Array::filled(N.div_ceil(64), 0), cpus: N, len: 0 }
-    }
 }
 
 impl<A: Store> Mask<A> {

@@ -55,13 +55,6 @@ pub struct Array<T, const N: usize> {
     len: usize,
 }
 
-impl<T: Copy, const N: usize> Array<T, N> {
-    /// So many times this value.
-    pub(crate) const fn filled(len: usize, value: T) -> Self {
-        Self { items: [value; N], len }
-    }
-}
-
 impl<const N: usize> Store for Fixed<N> {
     type Of<T: Item> = Array<T, N>;
 

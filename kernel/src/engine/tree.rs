@@ -36,13 +36,15 @@ mod nodes;
 pub mod options;
 mod shared;
 
+use core::marker::PhantomData;
+
 use grace::Sequence;
 use grace::steps::{Intact, Steps};
 
 use super::mask::Mask;
 use super::store::Store;
 use super::{Access, Callback, Engine, Host, Mode};
-use cpu::{At, Own, Words};
+use cpu::{AllWords, At, Own, Site, Words};
 pub use options::{Options, Variant};
 pub use shared::Shared;
 
@@ -87,11 +89,26 @@ pub const INTERRUPT: &str = "interrupt-holdouts";
 
 /// What never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Plan<A: Store, S: Steps> {
+pub struct Plan<S> {
     pub(crate) options: Options,
     pub(crate) steps: S,
-    /// CPUs that have no tick while a single program runs, in the kernel or not (`nohz_full`).
-    pub(crate) tickless: Mask<A>,
+}
+
+/// The words of all CPUs, and those that have no tick while a single program runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Cpus<A: Store> {
+    words: A::Of<Words>,
+    tickless: Mask<A>,
+}
+
+impl<A: Store> AllWords for Cpus<A> {
+    fn of(&self, cpu: usize) -> Option<&Words> {
+        self.words.get(cpu)
+    }
+
+    fn is_tickless(&self, cpu: usize) -> bool {
+        self.tickless.contains(cpu)
+    }
 }
 
 /// Tree RCU.
@@ -101,10 +118,10 @@ pub struct Plan<A: Store, S: Steps> {
 /// or time linear in the height of the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tree<A: Store, S: Steps = Intact> {
-    plan: Plan<A, S>,
+    plan: Plan<S>,
     shared: Shared<A>,
     own: A::Of<Own>,
-    words: A::Of<Words>,
+    cpus: Cpus<A>,
 }
 
 impl<A: Store> Tree<A> {
@@ -121,10 +138,10 @@ impl<A: Store, S: Steps> Tree<A, S> {
         let sequence = sequence.end();
         let cpus = store.cpus();
         Self {
-            plan: Plan { options, steps, tickless: Mask::new(store) },
+            plan: Plan { options, steps },
             shared: Shared::new(store, &options, sequence),
             own: store.of(cpus, Own::new(sequence)),
-            words: store.of(cpus, Words::new(false)),
+            cpus: Cpus { words: store.of(cpus, Words::new(false)), tickless: Mask::new(store) },
         }
     }
 
@@ -133,7 +150,7 @@ impl<A: Store, S: Steps> Tree<A, S> {
     #[must_use]
     pub fn with_tickless(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         for cpu in cpus {
-            self.plan.tickless.insert(cpu);
+            self.cpus.tickless.insert(cpu);
         }
         self
     }
@@ -143,78 +160,85 @@ impl<A: Store, S: Steps> Tree<A, S> {
         self.shared.sequence
     }
 
-    /// Calls `what` for a CPU with all that it may touch, and the lock. `None` out of range.
-    fn on<'h, R>(
+    /// Calls `what` for a CPU, if it is in range, with the lock, and all that it may touch.
+    fn on<'h>(
         &mut self,
         cpu: usize,
         host: &'h mut (dyn Host + 'h),
-        what: impl FnOnce(&Plan<A, S>, &mut Shared<A>, &mut OnCpu<'_, 'h>) -> R,
-    ) -> Option<R> {
-        let own = self.own.get_mut(cpu)?;
-        let mut at = At { cpu, own, words: &*self.words, host };
-        Some(what(&self.plan, &mut self.shared, &mut at))
+        what: impl FnOnce(&mut Shared<A>, &mut At<'_, Stepped<'h, A, S>>),
+    ) {
+        if let Some(own) = self.own.get_mut(cpu) {
+            let mut at = At { plan: &self.plan, cpu, own, words: &self.cpus, host };
+            what(&mut self.shared, &mut at);
+        }
     }
 }
 
-/// A CPU that calls an engine of which a driver has all parts.
-type OnCpu<'a, 'h> = At<'a, [Words], dyn Host + 'h>;
+/// The site of an engine of which a driver has all parts.
+struct Stepped<'h, A, S>(PhantomData<(&'h (), A, S)>);
+
+impl<'h, A: Store, S: Steps> Site for Stepped<'h, A, S> {
+    type Words = Cpus<A>;
+    type Host = dyn Host + 'h;
+    type Steps = S;
+}
 
 impl<A: Store, S: Steps> Engine for Tree<A, S> {
     fn queue(&mut self, cpu: usize, _: Callback, host: &mut dyn Host) {
-        self.on(cpu, host, |plan, shared, at| {
-            let queued = at.queue(plan);
-            let is_extended = at.words.get(cpu).is_some_and(Words::is_extended);
-            if is_extended || plan.tickless.contains(cpu) {
+        self.on(cpu, host, |shared, at| {
+            let queued = at.queue();
+            let is_extended = at.words.of(cpu).is_some_and(Words::is_extended);
+            if is_extended || at.words.is_tickless(cpu) {
                 shared.sleepers.insert(cpu);
                 if queued.is_first {
                     at.host.raise(cpu);
                 }
             }
-            shared.note_overload(plan, at);
+            shared.note_overload(at);
             if queued.is_excess {
-                shared.hurry(plan, at);
+                shared.hurry(at);
             }
         });
     }
 
     fn context_switch(&mut self, cpu: usize, host: &mut dyn Host) {
-        self.on(cpu, host, |plan, _, at| at.context_switch(plan));
+        self.on(cpu, host, |_, at| at.context_switch());
     }
 
     fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host) {
-        self.on(cpu, host, |plan, shared, at| {
+        self.on(cpu, host, |shared, at| {
             match mode {
-                Mode::User | Mode::Idle => at.note_quiescent(plan),
-                Mode::Kernel => at.reschedule_if_urgent(plan),
+                Mode::User | Mode::Idle => at.note_quiescent(),
+                Mode::Kernel => at.reschedule_if_urgent(),
             }
             at.host.touch(shared.line_of(cpu), Access::Read);
-            if at.is_pending(plan, shared.sequence) {
+            if at.is_pending(shared.sequence) {
                 at.host.raise(cpu);
             }
         });
     }
 
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host) {
-        self.on(cpu, host, |plan, shared, at| {
-            shared.advance(plan, at);
-            shared.invoke(plan, at);
+        self.on(cpu, host, |shared, at| {
+            shared.advance(at);
+            shared.invoke(at);
         });
     }
 
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
-        self.on(cpu, host, |plan, shared, at| shared.timer(plan, at));
+        self.on(cpu, host, |shared, at| shared.timer(at));
     }
 
     fn cond_resched(&mut self, cpu: usize, host: &mut dyn Host) {
-        self.on(cpu, host, |plan, _, at| at.cond_resched(plan));
+        self.on(cpu, host, |_, at| at.cond_resched());
     }
 
     fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        self.on(cpu, host, |plan, shared, at| {
+        self.on(cpu, host, |shared, at| {
             at.enter_eqs();
             if !at.own.callbacks.is_empty() {
                 shared.sleepers.insert(cpu);
-                if at.is_pending(plan, shared.sequence) {
+                if at.is_pending(shared.sequence) {
                     at.host.raise(cpu);
                 }
             }
@@ -222,9 +246,9 @@ impl<A: Store, S: Steps> Engine for Tree<A, S> {
     }
 
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        self.on(cpu, host, |plan, shared, at| {
-            at.exit_eqs(plan);
-            if !plan.tickless.contains(cpu) {
+        self.on(cpu, host, |shared, at| {
+            at.exit_eqs();
+            if !at.words.is_tickless(cpu) {
                 shared.sleepers.remove(cpu);
             }
         });

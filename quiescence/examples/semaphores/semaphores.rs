@@ -126,15 +126,8 @@ impl Sleeper {
     }
 
     fn wait(&self) -> Result<()> {
-        let mut result = lock(&self.result);
-        loop {
-            match *result {
-                Some(result) => return result,
-                None => {
-                    result = self.done.wait(result).unwrap_or_else(PoisonError::into_inner);
-                }
-            }
-        }
+        let result = self.done.wait_while(lock(&self.result), |result| result.is_none());
+        result.unwrap_or_else(PoisonError::into_inner).expect("the wait ends with one")
     }
 }
 

@@ -14,7 +14,6 @@ use grace::steps::Steps;
 use grace::{Cookie, Segments, Sequence};
 
 use super::{LEAVE, Plan, REPORT, Variant};
-use crate::engine::store::Store;
 use crate::engine::{Access, Host, Line};
 use crate::sync::{Ordering, Word, fence};
 
@@ -172,20 +171,31 @@ impl Words {
 pub trait AllWords {
     /// Those of `cpu`; `None` out of range.
     fn of(&self, cpu: usize) -> Option<&Words>;
-}
 
-impl AllWords for [Words] {
-    fn of(&self, cpu: usize) -> Option<&Words> {
-        self.get(cpu)
+    /// Whether it has no tick while a single program runs, in the kernel or not (`nohz_full`).
+    fn is_tickless(&self, cpu: usize) -> bool {
+        let _ = cpu;
+        false
     }
 }
 
+/// Where Tree RCU runs.
+pub trait Site {
+    /// Those of all its CPUs.
+    type Words: AllWords + ?Sized;
+    /// The driver.
+    type Host: Host + ?Sized;
+    /// Which steps are left out.
+    type Steps: Steps;
+}
+
 /// A CPU that calls, with interrupts off: its own part, everybody's words, and the driver.
-pub struct At<'a, W: ?Sized, H: ?Sized> {
+pub struct At<'a, S: Site> {
+    pub(crate) plan: &'a Plan<S::Steps>,
     pub(crate) cpu: usize,
     pub(crate) own: &'a mut Own,
-    pub(crate) words: &'a W,
-    pub(crate) host: &'a mut H,
+    pub(crate) words: &'a S::Words,
+    pub(crate) host: &'a mut S::Host,
 }
 
 /// What is to be done about a callback that was queued, under the machine's lock.
@@ -196,60 +206,56 @@ pub(crate) struct Queued {
     pub(crate) is_excess: bool,
 }
 
-impl<W: AllWords + ?Sized, H: Host + ?Sized> At<'_, W, H> {
+impl<S: Site> At<'_, S> {
     /// Whether the softirq would find anything to do, as the tick asks, where the machine tells
     /// this grace period.
-    pub(crate) fn is_pending<A: Store>(&self, plan: &Plan<A, impl Steps>, told: Sequence) -> bool {
-        self.own.callbacks.ready() != 0 || self.has_business(plan, told)
+    pub(crate) fn is_pending(&self, told: Sequence) -> bool {
+        self.own.callbacks.ready() != 0 || self.has_business(told)
     }
 
     /// The same, but for callbacks that are ready.
-    pub(crate) fn has_business<A: Store>(
-        &self,
-        plan: &Plan<A, impl Steps>,
-        told: Sequence,
-    ) -> bool {
+    pub(crate) fn has_business(&self, told: Sequence) -> bool {
         let own = &*self.own;
-        own.is_needed && own.has_passed && !plan.steps.omits(REPORT)
+        own.is_needed && own.has_passed && !self.plan.steps.omits(REPORT)
             || !told.in_progress() && own.callbacks.has_untagged()
             || own.sequence != told
     }
 
     /// A quiescent state, to be reported by and by.
-    pub(crate) fn note_quiescent<A: Store>(&mut self, plan: &Plan<A, impl Steps>) {
+    pub(crate) fn note_quiescent(&mut self) {
         if self.own.has_passed {
             return;
         }
         self.own.has_passed = true;
         self.host.touch(Line::Cpu(self.cpu), Access::Write);
-        if self.own.is_needed && plan.tickless.contains(self.cpu) {
+        if self.own.is_needed && self.words.is_tickless(self.cpu) {
             self.host.raise(self.cpu);
         }
     }
 
     /// The CPU passes through its scheduler.
-    pub(crate) fn context_switch<A: Store>(&mut self, plan: &Plan<A, impl Steps>) {
-        self.note_quiescent(plan);
-        self.help(plan);
+    pub(crate) fn context_switch(&mut self) {
+        self.note_quiescent();
+        self.help();
     }
 
     /// Kernel code that runs for long offers to be rescheduled.
-    pub(crate) fn cond_resched<A: Store>(&mut self, plan: &Plan<A, impl Steps>) {
-        match plan.options.variant {
+    pub(crate) fn cond_resched(&mut self) {
+        match self.plan.options.variant {
             Variant::V3_15 | Variant::V2 { .. } => {}
-            Variant::V0 { period } => self.count_cond_resched(plan, period),
+            Variant::V0 { period } => self.count_cond_resched(period),
             Variant::V1 { .. } | Variant::Today => {
-                if self.help(plan) {
-                    self.note_quiescent(plan);
+                if self.help() {
+                    self.note_quiescent();
                 }
             }
         }
     }
 
     /// In no section, looks whether its help is wanted. Returns whether it was.
-    fn help<A: Store>(&mut self, plan: &Plan<A, impl Steps>) -> bool {
+    fn help(&mut self) -> bool {
         let Some(words) = self.words.of(self.cpu) else { return false };
-        if matches!(plan.options.variant, Variant::V3_15 | Variant::V0 { .. }) {
+        if matches!(self.plan.options.variant, Variant::V3_15 | Variant::V0 { .. }) {
             // Only an expedited wait asks; its interrupt has done what it is for.
             if words.is_asked() {
                 words.forget_asked();
@@ -271,20 +277,20 @@ impl<W: AllWords + ?Sized, H: Host + ?Sized> At<'_, W, H> {
     /// One more `cond_resched()`; the last of every `period` is a quiescent state. Between
     /// disabling preemption and enabling it, that resets the count and flags the CPU as passed: two
     /// writes, whether or not anybody waits for them.
-    fn count_cond_resched<A: Store>(&mut self, plan: &Plan<A, impl Steps>, period: u32) {
+    fn count_cond_resched(&mut self, period: u32) {
         self.own.cond_rescheds = self.own.cond_rescheds.saturating_add(1);
         self.host.touch(Line::Cpu(self.cpu), Access::Write);
         if self.own.cond_rescheds >= period {
             self.own.cond_rescheds = 0;
             (0..2).for_each(|_| self.host.touch(Line::Cpu(self.cpu), Access::Write));
-            self.note_quiescent(plan);
+            self.note_quiescent();
         }
     }
 
     /// The tick finds kernel code on a CPU whose help is wanted: have it go through the
     /// scheduler.
-    pub(crate) fn reschedule_if_urgent<A: Store>(&mut self, plan: &Plan<A, impl Steps>) {
-        if plan.options.variant != Variant::Today {
+    pub(crate) fn reschedule_if_urgent(&mut self) {
+        if self.plan.options.variant != Variant::Today {
             return;
         }
         let Some(words) = self.words.of(self.cpu) else { return };
@@ -297,12 +303,12 @@ impl<W: AllWords + ?Sized, H: Host + ?Sized> At<'_, W, H> {
     }
 
     /// Queues a callback.
-    pub(crate) fn queue<A: Store>(&mut self, plan: &Plan<A, impl Steps>) -> Queued {
+    pub(crate) fn queue(&mut self) -> Queued {
         self.host.touch(Line::Cpu(self.cpu), Access::Write);
         let callbacks = &mut self.own.callbacks;
         let is_first = !callbacks.has_untagged();
         callbacks.push(1);
-        Queued { is_first, is_excess: self.own.is_excess(&plan.options) }
+        Queued { is_first, is_excess: self.own.is_excess(&self.plan.options) }
     }
 
     /// The CPU enters an extended quiescent state.
@@ -313,9 +319,9 @@ impl<W: AllWords + ?Sized, H: Host + ?Sized> At<'_, W, H> {
     }
 
     /// And leaves it.
-    pub(crate) fn exit_eqs<A: Store>(&mut self, plan: &Plan<A, impl Steps>) {
+    pub(crate) fn exit_eqs(&mut self) {
         let Some(words) = self.words.of(self.cpu) else { return };
-        if plan.steps.omits(LEAVE) {
+        if self.plan.steps.omits(LEAVE) {
             words.enter();
         } else {
             words.leave();
@@ -324,7 +330,7 @@ impl<W: AllWords + ?Sized, H: Host + ?Sized> At<'_, W, H> {
     }
 }
 
-impl<W: ?Sized, H: ?Sized> Debug for At<'_, W, H> {
+impl<S: Site> Debug for At<'_, S> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("At").field("cpu", &self.cpu).field("own", &self.own).finish_non_exhaustive()
     }

@@ -3,9 +3,9 @@
 
 use grace::steps::Steps;
 
-use super::cpu::{AllWords, At};
+use super::cpu::{AllWords, At, Site};
 use super::options::at_least_one;
-use super::{FLAG, INTERRUPT, Plan, SNAPSHOT, Shared, Variant};
+use super::{FLAG, INTERRUPT, Options, SNAPSHOT, Shared, Variant};
 use crate::engine::store::Store;
 use crate::engine::{Access, Host, Line};
 
@@ -20,21 +20,21 @@ impl<A: Store> Shared<A> {
     }
 
     /// What the timer was asked to wait has gone by. Ages stop where nothing changes any more.
-    pub(super) fn pass_time(&mut self, plan: &Plan<A, impl Steps>) {
+    pub(super) fn pass_time(&mut self, options: &Options) {
         let passed = self.asked_jiffies;
-        let half_stall = plan.options.stall_jiffies / 2;
-        let oldest = match plan.options.variant {
+        let half_stall = options.stall_jiffies / 2;
+        let oldest = match options.variant {
             Variant::V3_15 | Variant::V0 { .. } => 0,
             Variant::V1 { flag_after_jiffies: age } | Variant::V2 { sched_qs_jiffies: age } => age,
-            Variant::Today => plan.options.sched_qs_jiffies.saturating_mul(2),
+            Variant::Today => options.sched_qs_jiffies.saturating_mul(2),
         };
         let age_max = oldest.max(half_stall).saturating_add(1);
         self.age_jiffies = self.age_jiffies.saturating_add(passed).min(age_max);
         self.beat_in_jiffies = self.beat_in_jiffies.saturating_sub(passed);
-        if plan.options.variant == Variant::Today {
+        if options.variant == Variant::Today {
             for since in self.since_kick_jiffies.iter_mut() {
                 *since = since.saturating_add(passed);
-                if *since > plan.options.sched_qs_jiffies.saturating_mul(3) {
+                if *since > options.sched_qs_jiffies.saturating_mul(3) {
                     *since = u32::MAX;
                 }
             }
@@ -43,11 +43,7 @@ impl<A: Store> Shared<A> {
 
     /// Looks at the holdouts: those in an extended quiescent state, or (but for the first time)
     /// having been in one since, are none any more. Something is done about the others.
-    pub(crate) fn scan<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) {
+    pub(crate) fn scan(&mut self, at: &mut At<'_, impl Site>) {
         let is_first = !self.has_snapshot;
         self.has_snapshot = true;
         let mut is_over = false;
@@ -61,47 +57,42 @@ impl<A: Store> Shared<A> {
                 let holdout = self.nodes.first_cpu(leaf) + bit.trailing_zeros() as usize;
                 at.host.touch(Line::Cpu(holdout), Access::Read);
                 let Some(words) = at.words.of(holdout) else { continue };
-                let knows_moves = !is_first || plan.steps.omits(SNAPSHOT);
+                let knows_moves = !is_first || at.plan.steps.omits(SNAPSHOT);
                 if words.look(knows_moves, is_first) {
                     quiescent |= bit;
                 } else if !is_first {
-                    self.urge(plan, at, holdout);
+                    self.urge(at, holdout);
                 }
             }
-            is_over |= quiescent != 0 && self.clear(plan, leaf, quiescent, at.host);
+            is_over |= quiescent != 0 && self.clear(at, leaf, quiescent);
         }
         if is_over {
-            self.end(plan, at);
+            self.end(at);
         }
     }
 
     /// Does about a holdout what the variant says.
-    fn urge<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-        holdout: usize,
-    ) {
-        let is_tickless = plan.tickless.contains(holdout);
+    fn urge(&mut self, at: &mut At<'_, impl Site>, holdout: usize) {
+        let is_tickless = at.words.is_tickless(holdout);
         let is_unaware = self.noticed.get(holdout).is_some_and(|noticed| *noticed != self.sequence);
-        match plan.options.variant {
+        match at.plan.options.variant {
             Variant::V3_15 | Variant::V0 { .. } => self.beat(holdout, at.host),
             Variant::V1 { flag_after_jiffies } => {
-                if self.age_jiffies >= flag_after_jiffies && !plan.steps.omits(FLAG) {
+                if self.age_jiffies >= flag_after_jiffies && !at.plan.steps.omits(FLAG) {
                     ask_for_help(at, holdout, true);
                 }
                 self.beat(holdout, at.host);
             }
             Variant::V2 { sched_qs_jiffies } => {
-                let limit = sched_qs_jiffies.min(plan.options.stall_jiffies / 2);
-                let is_old = self.age_jiffies >= limit && !plan.steps.omits(INTERRUPT);
+                let limit = sched_qs_jiffies.min(at.plan.options.stall_jiffies / 2);
+                let is_old = self.age_jiffies >= limit && !at.plan.steps.omits(INTERRUPT);
                 if is_old && ask_for_help(at, holdout, true) {
                     at.host.resched(holdout);
                 } else {
                     self.beat(holdout, at.host);
                 }
             }
-            Variant::Today => return self.urge_today(plan, at, holdout, is_tickless && is_unaware),
+            Variant::Today => return self.urge_today(at, holdout, is_tickless && is_unaware),
         }
         // The kernel has such a CPU turn its tick on, which raises the softirq.
         if is_tickless && is_unaware {
@@ -119,18 +110,12 @@ impl<A: Store> Shared<A> {
     }
 
     /// Today's ways with a holdout.
-    fn urge_today<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-        holdout: usize,
-        needs_tick: bool,
-    ) {
-        let limit = plan.options.sched_qs_jiffies;
+    fn urge_today(&mut self, at: &mut At<'_, impl Site>, holdout: usize, needs_tick: bool) {
+        let limit = at.plan.options.sched_qs_jiffies;
         let age = self.age_jiffies;
-        let is_stalling = age > plan.options.stall_jiffies / 2;
+        let is_stalling = age > at.plan.options.stall_jiffies / 2;
         let is_overloaded = self.overloaded != 0;
-        let is_tickless = plan.tickless.contains(holdout);
+        let is_tickless = at.words.is_tickless(holdout);
         if age > limit.saturating_mul(2) || is_stalling || is_overloaded {
             ask_for_help(at, holdout, true);
         } else if age > limit {
@@ -154,11 +139,7 @@ impl<A: Store> Shared<A> {
 }
 
 /// Sets the flags of `holdout`. Returns whether it had none.
-fn ask_for_help<W: AllWords + ?Sized, H: Host + ?Sized>(
-    at: &mut At<'_, W, H>,
-    holdout: usize,
-    is_heavy: bool,
-) -> bool {
+fn ask_for_help(at: &mut At<'_, impl Site>, holdout: usize, is_heavy: bool) -> bool {
     let Some(words) = at.words.of(holdout) else { return false };
     let (is_news, is_first) = words.ask(is_heavy);
     if is_news {

@@ -1,10 +1,8 @@
 //! Running callbacks a few at a time, and what is done when they become too many.
 
-use grace::steps::Steps;
-
-use super::cpu::{AllWords, At, Own};
+use super::cpu::{At, Own, Site};
 use super::options::at_least_one;
-use super::{Options, Plan, Shared, Variant};
+use super::{Options, Shared, Variant};
 use crate::engine::store::Store;
 use crate::engine::{Access, Host, Line};
 
@@ -44,34 +42,26 @@ impl Own {
 
 impl<A: Store> Shared<A> {
     /// Runs callbacks whose grace period is over: a few, or all if they have become too many.
-    pub(super) fn invoke<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) {
-        let count = at.own.batch(&plan.options);
+    pub(super) fn invoke(&mut self, at: &mut At<'_, impl Site>) {
+        let count = at.own.batch(&at.plan.options);
         if count == 0 {
             return;
         }
         at.host.invoke(at.cpu, count);
         at.host.touch(Line::Cpu(at.cpu), Access::Write);
-        at.own.took(&plan.options, count);
+        at.own.took(&at.plan.options, count);
         if at.own.callbacks.ready() != 0 {
             at.host.raise(at.cpu);
         }
         if at.own.callbacks.is_empty() {
             self.sleepers.remove(at.cpu);
         }
-        self.note_overload(plan, at);
+        self.note_overload(at);
     }
 
     /// Tells the others, if that is due.
-    pub(crate) fn note_overload<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) {
-        if !at.own.overload_changes(&plan.options) {
+    pub(crate) fn note_overload(&mut self, at: &mut At<'_, impl Site>) {
+        if !at.own.overload_changes(&at.plan.options) {
             return;
         }
         at.own.is_overloaded = !at.own.is_overloaded;
@@ -83,18 +73,14 @@ impl<A: Store> Shared<A> {
     }
 
     /// Callbacks are becoming too many: hurry.
-    pub(crate) fn hurry<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) {
-        self.notice(plan, at);
+    pub(crate) fn hurry(&mut self, at: &mut At<'_, impl Site>) {
+        self.notice(at);
         if !self.sequence.in_progress() {
-            self.ask(plan, at);
+            self.ask(at);
         } else {
             at.own.is_limit_lifted = true;
             at.own.checked_at = at.own.callbacks.len();
-            self.scan(plan, at);
+            self.scan(at);
         }
     }
 }

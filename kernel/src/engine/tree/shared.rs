@@ -7,9 +7,9 @@
 use grace::steps::Steps;
 use grace::{Cookie, Sequence};
 
-use super::cpu::{AllWords, At};
+use super::cpu::{At, Site};
 use super::nodes::Nodes;
-use super::{FORGET, FULL, OWN, Options, Plan, REMEMBER, SCAN_AGAIN, SIBLINGS, WAKE};
+use super::{FORGET, FULL, OWN, Options, REMEMBER, SCAN_AGAIN, SIBLINGS, WAKE};
 use crate::engine::mask::Mask;
 use crate::engine::store::Store;
 use crate::engine::{Access, Host, Line};
@@ -62,40 +62,28 @@ impl<A: Store> Shared<A> {
 
     /// What the softirq does, but for callbacks that are ready: the CPU notices, reports, and asks
     /// for what it needs.
-    pub(crate) fn advance<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) {
-        self.notice(plan, at);
-        self.report(plan, at);
+    pub(crate) fn advance(&mut self, at: &mut At<'_, impl Site>) {
+        self.notice(at);
+        self.report(at);
         if at.own.callbacks.has_untagged() && !self.sequence.in_progress() {
-            self.ask(plan, at);
+            self.ask(at);
         }
     }
 
     /// Looks whether a grace period has begun or ended; if so, does what that asks for.
-    pub(super) fn notice<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) {
+    pub(super) fn notice(&mut self, at: &mut At<'_, impl Site>) {
         let leaf = self.line_of(at.cpu);
         at.host.touch(leaf, Access::Read);
         if at.own.sequence != self.sequence {
             at.host.touch(leaf, Access::Lock);
-            if self.notice_locked(plan, at) {
-                self.begin(plan, at);
+            if self.notice_locked(at) {
+                self.begin(at);
             }
         }
     }
 
     /// The same, by a CPU that has the leaf's lock. Returns whether a grace period must begin.
-    fn notice_locked<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) -> bool {
+    fn notice_locked(&mut self, at: &mut At<'_, impl Site>) -> bool {
         let sequence = self.sequence;
         if at.own.sequence == sequence {
             return false;
@@ -104,56 +92,43 @@ impl<A: Store> Shared<A> {
         if let Some(noticed) = self.noticed.get_mut(at.cpu) {
             *noticed = sequence;
         }
-        match plan.steps.omits(OWN) {
+        match at.plan.steps.omits(OWN) {
             false => at.own.callbacks.advance(sequence),
             true => at.own.callbacks.advance_all(),
         }
         at.own.is_needed = self.nodes.is_holdout(at.cpu);
-        if sequence.in_progress() && !plan.steps.omits(FORGET) {
+        if sequence.in_progress() && !at.plan.steps.omits(FORGET) {
             at.own.has_passed = false;
         }
-        self.accelerate(plan, at)
+        self.accelerate(at)
     }
 
     /// Has a grace period begin for the CPU's callbacks, if none is in progress.
-    pub(super) fn ask<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) {
+    pub(super) fn ask(&mut self, at: &mut At<'_, impl Site>) {
         at.host.touch(self.line_of(at.cpu), Access::Lock);
-        if self.accelerate(plan, at) {
-            self.begin(plan, at);
+        if self.accelerate(at) {
+            self.begin(at);
         }
     }
 
     /// Tags callbacks with the next full grace period and asks for it. Returns whether one must
     /// begin. The caller has the leaf's lock.
-    fn accelerate<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) -> bool {
+    fn accelerate(&mut self, at: &mut At<'_, impl Site>) -> bool {
         if at.own.callbacks.len() == at.own.callbacks.ready() {
             return false;
         }
         at.host.touch(Line::Global(0), Access::Read);
-        let cookie = match plan.steps.omits(FULL) {
+        let cookie = match at.plan.steps.omits(FULL) {
             false => self.sequence.snapshot(),
             true => Cookie::done_at(self.sequence.begin().end()),
         };
-        at.own.callbacks.accelerate(cookie) && self.request(plan, at, cookie)
+        at.own.callbacks.accelerate(cookie) && self.request(at, cookie)
     }
 
     /// Asks for the grace period of `cookie`, from the CPU's leaf, whose lock the caller has, up to
     /// where it has been asked for already, or one is in progress: then it is found at that one's
     /// end. Returns whether one must begin.
-    fn request<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-        cookie: Cookie,
-    ) -> bool {
+    fn request(&mut self, at: &mut At<'_, impl Site>, cookie: Cookie) -> bool {
         let leaf = self.nodes.leaf_of(at.cpu).0;
         let mut index = leaf;
         while let Some(node) = self.nodes.get_mut(index) {
@@ -164,7 +139,7 @@ impl<A: Store> Shared<A> {
                 return false;
             }
             if node.sequence.in_progress() {
-                if !plan.steps.omits(REMEMBER) {
+                if !at.plan.steps.omits(REMEMBER) {
                     node.needed = cookie;
                 }
                 return false;
@@ -179,75 +154,57 @@ impl<A: Store> Shared<A> {
     }
 
     /// Asks for a full grace period from here on, on nobody's behalf. Returns its cookie.
-    pub(crate) fn want<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) -> Cookie {
+    pub(crate) fn want(&mut self, at: &mut At<'_, impl Site>) -> Cookie {
         let cookie = self.sequence.snapshot();
-        if self.request(plan, at, cookie) {
-            self.begin(plan, at);
+        if self.request(at, cookie) {
+            self.begin(at);
         }
         cookie
     }
 
     /// Reports a quiescent state, if one has been passed and is waited for.
-    fn report<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) {
+    fn report(&mut self, at: &mut At<'_, impl Site>) {
         if !at.own.is_needed || !at.own.has_passed {
             return;
         }
         at.own.is_needed = false;
         let (leaf, bit) = self.nodes.leaf_of(at.cpu);
         at.host.touch(Line::Node(leaf), Access::Lock);
-        if self.clear(plan, leaf, bit, at.host) {
-            self.end(plan, at);
+        if self.clear(at, leaf, bit) {
+            self.end(at);
         }
     }
 
     /// Those `bits` of `leaf`, whose lock the caller has, are no holdouts any more. Returns
     /// whether none is.
-    pub(super) fn clear(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        leaf: usize,
-        bits: u64,
-        host: &mut (impl Host + ?Sized),
-    ) -> bool {
-        let (mut at, mut bits) = (leaf, bits);
-        while let Some(node) = self.nodes.get_mut(at) {
+    pub(super) fn clear(&mut self, at: &mut At<'_, impl Site>, leaf: usize, bits: u64) -> bool {
+        let (mut index, mut bits) = (leaf, bits);
+        while let Some(node) = self.nodes.get_mut(index) {
             if node.holdouts & bits == 0 {
                 // A scan was here before.
                 return false;
             }
             node.holdouts &= !bits;
-            if node.holdouts != 0 && !plan.steps.omits(SIBLINGS) {
+            if node.holdouts != 0 && !at.plan.steps.omits(SIBLINGS) {
                 return false;
             }
             match node.parent {
                 None => return true,
-                Some((parent, bit)) => (at, bits) = (parent, bit),
+                Some((parent, bit)) => (index, bits) = (parent, bit),
             }
-            host.touch(Line::Node(at), Access::Lock);
+            at.host.touch(Line::Node(index), Access::Lock);
         }
         false
     }
 
     /// A grace period begins, unless one is in progress.
-    pub(super) fn begin<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) {
+    pub(super) fn begin(&mut self, at: &mut At<'_, impl Site>) {
         if self.sequence.in_progress() {
             return;
         }
         self.sequence = self.sequence.begin();
         self.age_jiffies = 0;
-        self.beat_in_jiffies = plan.options.stall_jiffies / 2;
+        self.beat_in_jiffies = at.plan.options.stall_jiffies / 2;
         self.has_snapshot = false;
         at.host.touch(Line::Global(0), Access::Write);
         at.host.began(0);
@@ -259,16 +216,12 @@ impl<A: Store> Shared<A> {
             self.nodes.set_sequence(index, self.sequence);
         }
         // It cannot ask for another one to begin: one is in progress.
-        self.notice_locked(plan, at);
-        self.ask_timer(plan.options.first_fqs_jiffies, at.host);
+        self.notice_locked(at);
+        self.ask_timer(at.plan.options.first_fqs_jiffies, at.host);
     }
 
     /// The grace period in progress has ended; the next begins, if it was asked for.
-    pub(super) fn end<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) {
+    pub(super) fn end(&mut self, at: &mut At<'_, impl Site>) {
         self.sequence = self.sequence.end();
         // Without meaning until the next begins: idle engines are equal.
         (self.age_jiffies, self.beat_in_jiffies, self.has_snapshot) = (0, 0, false);
@@ -281,32 +234,28 @@ impl<A: Store> Shared<A> {
             let needed = self.nodes.get(index).map(|node| node.needed);
             is_wanted |= needed.is_some_and(|needed| !self.sequence.is_done(needed));
         }
-        if !plan.steps.omits(WAKE) {
+        if !at.plan.steps.omits(WAKE) {
             for sleeper in self.sleepers.iter() {
                 at.host.raise(sleeper);
             }
         }
-        if is_wanted || self.notice_locked(plan, at) {
-            self.begin(plan, at);
+        if is_wanted || self.notice_locked(at) {
+            self.begin(at);
         } else {
             at.host.timer_off();
         }
     }
 
     /// The timer: time has passed, and the holdouts are looked at.
-    pub(crate) fn timer<W: AllWords + ?Sized, H: Host + ?Sized>(
-        &mut self,
-        plan: &Plan<A, impl Steps>,
-        at: &mut At<'_, W, H>,
-    ) {
+    pub(crate) fn timer(&mut self, at: &mut At<'_, impl Site>) {
         let sequence = self.sequence;
         if !sequence.in_progress() {
             return;
         }
-        self.pass_time(plan);
-        self.scan(plan, at);
-        if self.sequence == sequence && !plan.steps.omits(SCAN_AGAIN) {
-            self.ask_timer(plan.options.next_fqs_jiffies, at.host);
+        self.pass_time(&at.plan.options);
+        self.scan(at);
+        if self.sequence == sequence && !at.plan.steps.omits(SCAN_AGAIN) {
+            self.ask_timer(at.plan.options.next_fqs_jiffies, at.host);
         }
     }
 }

@@ -2,80 +2,87 @@
 //! that is closed.
 
 use super::random::Random;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// One operation of so many closes a session, and opens another one in its place.
 const CLOSE_EACH: usize = 100;
 
-/// What a thread does: `operations` additions to sessions, some of which it closes.
-fn run(
-    sessions: usize,
-    thread: usize,
-    operations: usize,
-    seed: u64,
-    add: impl Fn(usize, u64),
-    close: impl Fn(usize),
-) -> u64 {
-    let mut random = Random::new(thread, seed);
-    let mut sum = 0;
-    for operation in 1..=operations {
-        let place = random.below(sessions);
-        if operation % CLOSE_EACH == 0 {
-            close(place);
-        } else {
-            let amount = random.number() & 15;
-            add(place, amount);
-            sum += amount;
-        }
+/// Sessions that are open, by number, each with its sum.
+pub trait Sessions: Sync {
+    /// `n` of them.
+    fn new(n: usize) -> Self;
+
+    /// Adds to the session that has this number now.
+    fn add(&self, place: usize, amount: u64);
+
+    /// Closes a session; another one gets its number. Returns its sum.
+    fn close(&self, place: usize) -> u64;
+
+    /// The sum of all.
+    fn sum(&self) -> u64;
+}
+
+/// Sessions, and what is left of those that are closed.
+#[derive(Debug)]
+pub struct Table<S> {
+    count: usize,
+    sessions: S,
+    /// The sum of the sessions that are closed.
+    closed: AtomicU64,
+}
+
+impl<S: Sessions> Table<S> {
+    /// With `n` sessions.
+    pub fn new(n: usize) -> Self {
+        Self { count: n, sessions: S::new(n), closed: AtomicU64::new(0) }
     }
-    sum
+
+    /// Additions to sessions, some of which are closed; the sum of what it has added.
+    pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
+        let mut random = Random::new(thread, seed);
+        let mut sum = 0;
+        for operation in 1..=operations {
+            let place = random.below(self.count);
+            if operation % CLOSE_EACH == 0 {
+                self.closed.fetch_add(self.sessions.close(place), Relaxed);
+            } else {
+                let amount = random.number() & 15;
+                self.sessions.add(place, amount);
+                sum += amount;
+            }
+        }
+        sum
+    }
+
+    /// The sum of all sessions, those that are closed among them. Not beside additions.
+    pub fn total(&self) -> u64 {
+        self.sessions.sum() + self.closed.load(Relaxed)
+    }
 }
 
 /// A reader-writer lock of the table is held as long as a session is in use, so that none is closed
 /// meanwhile.
 pub mod before {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::sync::{Mutex, RwLock};
 
-    /// Sessions by number, each with its sum.
-    #[derive(Debug)]
-    pub struct Table {
-        count: usize,
-        sessions: RwLock<Vec<Mutex<u64>>>,
-        /// The sum of the sessions that are closed.
-        closed: AtomicU64,
-    }
+    /// Under that lock.
+    pub type Table = super::Table<RwLock<Vec<Mutex<u64>>>>;
 
-    impl Table {
-        /// With `n` sessions.
-        pub fn new(n: usize) -> Self {
-            let sessions = RwLock::new((0..n).map(|_| Mutex::new(0)).collect());
-            Self { count: n, sessions, closed: AtomicU64::new(0) }
+    impl super::Sessions for RwLock<Vec<Mutex<u64>>> {
+        fn new(n: usize) -> Self {
+            Self::new((0..n).map(|_| Mutex::new(0)).collect())
         }
 
-        /// Adds to the session that has this number now.
-        pub fn add(&self, place: usize, amount: u64) {
-            let sessions = self.sessions.read().unwrap();
-            *sessions[place].lock().unwrap() += amount;
+        fn add(&self, place: usize, amount: u64) {
+            *self.read().unwrap()[place].lock().unwrap() += amount;
         }
 
-        /// Closes a session; another one gets its number.
-        pub fn close(&self, place: usize) {
-            let mut sessions = self.sessions.write().unwrap();
-            let old = std::mem::take(&mut sessions[place]).into_inner().unwrap();
-            self.closed.fetch_add(old, Relaxed);
+        fn close(&self, place: usize) -> u64 {
+            std::mem::take(&mut self.write().unwrap()[place]).into_inner().unwrap()
         }
 
-        /// Additions to sessions; the sum of what it has added.
-        pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
-            let (add, close) = (|place, amount| self.add(place, amount), |place| self.close(place));
-            super::run(self.count, thread, operations, seed, add, close)
-        }
-
-        /// The sum of all sessions, those that are closed among them.
-        pub fn total(&self) -> u64 {
-            let sessions = self.sessions.read().unwrap();
-            let open: u64 = sessions.iter().map(|session| *session.lock().unwrap()).sum();
-            open + self.closed.load(Relaxed)
+        fn sum(&self) -> u64 {
+            self.read().unwrap().iter().map(|session| *session.lock().unwrap()).sum()
         }
     }
 }
@@ -84,10 +91,10 @@ pub mod before {
 pub mod after {
     use quiescence::{Rcu, Weigh};
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+    /// A session.
     #[derive(Debug, Default, Weigh)]
-    struct Session {
+    pub struct Session {
         state: Mutex<State>,
     }
 
@@ -98,25 +105,17 @@ pub mod after {
         deleted: bool,
     }
 
-    /// Sessions by number, each with its sum.
-    #[derive(Debug)]
-    pub struct Table {
-        sessions: Box<[Rcu<Session>]>,
-        /// The sum of the sessions that are closed.
-        closed: AtomicU64,
-    }
+    /// With a cell each.
+    pub type Table = super::Table<Box<[Rcu<Session>]>>;
 
-    impl Table {
-        /// With `n` sessions.
-        pub fn new(n: usize) -> Self {
-            let sessions = (0..n).map(|_| Rcu::new(Session::default())).collect();
-            Self { sessions, closed: AtomicU64::new(0) }
+    impl super::Sessions for Box<[Rcu<Session>]> {
+        fn new(n: usize) -> Self {
+            (0..n).map(|_| Rcu::default()).collect()
         }
 
-        /// Adds to the session that has this number now.
-        pub fn add(&self, place: usize, amount: u64) {
+        fn add(&self, place: usize, amount: u64) {
             loop {
-                let session = self.sessions[place].read();
+                let session = self[place].read();
                 let mut state = session.state.lock().unwrap();
                 if !state.deleted {
                     state.sum += amount;
@@ -126,26 +125,16 @@ pub mod after {
             }
         }
 
-        /// Closes a session; another one gets its number.
-        pub fn close(&self, place: usize) {
-            let old = self.sessions[place].swap(Session::default());
+        fn close(&self, place: usize) -> u64 {
+            let old = self[place].swap(Session::default());
             let mut state = old.state.lock().unwrap();
             state.deleted = true;
-            self.closed.fetch_add(state.sum, Relaxed);
-            drop(state);
+            state.sum
             // `old` is dropped here: it is freed when no look-up has it any more.
         }
 
-        /// Additions to sessions; the sum of what it has added.
-        pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
-            let (add, close) = (|place, amount| self.add(place, amount), |place| self.close(place));
-            super::run(self.sessions.len(), thread, operations, seed, add, close)
-        }
-
-        /// The sum of all sessions, those that are closed among them.
-        pub fn total(&self) -> u64 {
-            let sum = |session: &Rcu<Session>| session.read().state.lock().unwrap().sum;
-            self.sessions.iter().map(sum).sum::<u64>() + self.closed.load(Relaxed)
+        fn sum(&self) -> u64 {
+            self.iter().map(|session| session.read().state.lock().unwrap().sum).sum()
         }
     }
 }

@@ -7,7 +7,7 @@ const START: i64 = 1_000;
 
 /// An account.
 #[derive(Clone, Debug)]
-struct Account {
+pub struct Account {
     balance: i64,
     /// The sum of what has come in.
     received: u64,
@@ -26,35 +26,52 @@ impl Account {
     }
 }
 
-/// What a thread does: `operations` transfers, between two of `accounts`.
-fn run(
-    accounts: usize,
-    thread: usize,
-    operations: usize,
-    seed: u64,
-    transfer: impl Fn(usize, usize, u64),
-) -> u64 {
-    let mut random = Random::new(thread, seed);
-    let mut sum = 0;
-    for _ in 0..operations {
-        let from = random.below(accounts);
-        let to = (from + 1 + random.below(accounts - 1)) % accounts;
-        let amount = random.number() & 15;
-        transfer(from, to, amount);
-        sum += amount;
-    }
-    sum
+/// Accounts, by number, under locks.
+pub trait Locks: Sync {
+    /// `n` of them.
+    fn new(n: usize) -> Self;
+
+    /// Moves an amount from one account to another.
+    fn transfer(&self, from: usize, to: usize, amount: u64);
+
+    /// All of them. Not beside transfers.
+    fn all(&self) -> Vec<Account>;
 }
 
-/// The sum of all that has been received, of accounts in which nothing was lost.
-fn total(accounts: impl Iterator<Item = Account>) -> u64 {
-    let (mut received, mut difference) = (0, 0);
-    for account in accounts {
-        received += account.received;
-        difference += account.balance - START;
+/// Accounts, by number.
+#[derive(Debug)]
+pub struct Accounts<L> {
+    count: usize,
+    accounts: L,
+}
+
+impl<L: Locks> Accounts<L> {
+    /// `n` of them, two at least.
+    pub fn new(n: usize) -> Self {
+        Self { count: n, accounts: L::new(n) }
     }
-    assert_eq!(difference, 0, "money was made or lost");
-    received
+
+    /// Some transfers; the sum of what they have moved.
+    pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
+        let mut random = Random::new(thread, seed);
+        let mut sum = 0;
+        for _ in 0..operations {
+            let from = random.below(self.count);
+            let to = (from + 1 + random.below(self.count - 1)) % self.count;
+            let amount = random.number() & 15;
+            self.accounts.transfer(from, to, amount);
+            sum += amount;
+        }
+        sum
+    }
+
+    /// The sum of all that was moved, of accounts whose sum is what it was. Not beside transfers.
+    pub fn total(&self) -> u64 {
+        let all = self.accounts.all();
+        let difference: i64 = all.iter().map(|account| account.balance - START).sum();
+        assert_eq!(difference, 0, "money was made or lost");
+        all.iter().map(|account| account.received).sum()
+    }
 }
 
 /// One lock for all accounts.
@@ -62,36 +79,22 @@ pub mod before {
     use super::Account;
     use std::sync::Mutex;
 
-    /// Accounts, by number.
-    #[derive(Debug)]
-    pub struct Accounts {
-        count: usize,
-        accounts: Mutex<Vec<Account>>,
-    }
+    /// Under that lock.
+    pub type Accounts = super::Accounts<Mutex<Vec<Account>>>;
 
-    impl Accounts {
-        /// `n` of them, two at least.
-        pub fn new(n: usize) -> Self {
-            Self { count: n, accounts: Mutex::new(vec![Account::NEW; n]) }
+    impl super::Locks for Mutex<Vec<Account>> {
+        fn new(n: usize) -> Self {
+            Self::new(vec![Account::NEW; n])
         }
 
-        /// Moves an amount from one account to another.
-        pub fn transfer(&self, from: usize, to: usize, amount: u64) {
-            let mut accounts = self.accounts.lock().unwrap();
+        fn transfer(&self, from: usize, to: usize, amount: u64) {
+            let mut accounts = self.lock().unwrap();
             accounts[from].take(amount);
             accounts[to].receive(amount);
         }
 
-        /// Some transfers; the sum of what they have moved.
-        pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
-            super::run(self.count, thread, operations, seed, |from, to, amount| {
-                self.transfer(from, to, amount);
-            })
-        }
-
-        /// The sum of all that was moved, of accounts whose sum is what it was.
-        pub fn total(&self) -> u64 {
-            super::total(self.accounts.lock().unwrap().iter().cloned())
+        fn all(&self) -> Vec<Account> {
+            self.lock().unwrap().clone()
         }
     }
 }
@@ -103,38 +106,27 @@ pub mod after {
     use super::Account;
     use std::sync::Mutex;
 
+    /// A lock, on a line of its own.
     #[derive(Debug)]
     #[repr(align(64))]
-    struct Locked(Mutex<Account>);
+    pub struct Locked(Mutex<Account>);
 
-    /// Accounts, by number.
-    #[derive(Debug)]
-    pub struct Accounts(Box<[Locked]>);
+    /// With a lock each.
+    pub type Accounts = super::Accounts<Box<[Locked]>>;
 
-    impl Accounts {
-        /// `n` of them, two at least.
-        pub fn new(n: usize) -> Self {
-            Self((0..n).map(|_| Locked(Mutex::new(Account::NEW))).collect())
+    impl super::Locks for Box<[Locked]> {
+        fn new(n: usize) -> Self {
+            (0..n).map(|_| Locked(Mutex::new(Account::NEW))).collect()
         }
 
-        /// Moves an amount from one account to another.
-        pub fn transfer(&self, from: usize, to: usize, amount: u64) {
-            let (mut from, mut to) = lock_pair(&self.0[from].0, &self.0[to].0).unwrap();
+        fn transfer(&self, from: usize, to: usize, amount: u64) {
+            let (mut from, mut to) = lock_pair(&self[from].0, &self[to].0).unwrap();
             from.take(amount);
             to.receive(amount);
         }
 
-        /// Some transfers; the sum of what they have moved.
-        pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
-            super::run(self.0.len(), thread, operations, seed, |from, to, amount| {
-                self.transfer(from, to, amount);
-            })
-        }
-
-        /// The sum of all that was moved, of accounts whose sum is what it was. Not beside
-        /// transfers.
-        pub fn total(&self) -> u64 {
-            super::total(self.0.iter().map(|account| account.0.lock().unwrap().clone()))
+        fn all(&self) -> Vec<Account> {
+            self.iter().map(|account| account.0.lock().unwrap().clone()).collect()
         }
     }
 }

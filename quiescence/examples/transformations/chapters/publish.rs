@@ -7,7 +7,7 @@ const UPDATE_EACH: usize = 100;
 
 /// Shares of one whole: their sum stays the same.
 #[derive(Clone, Debug)]
-struct Shares {
+pub struct Shares {
     parts: Vec<u64>,
     /// The sum of the parts.
     whole: u64,
@@ -34,25 +34,42 @@ impl Shares {
     }
 }
 
-/// What a thread does: it reads all fields `operations` times, and now and then changes two.
-fn run(
+/// Where the shares are.
+pub trait Place: From<Shares> + Sync {
+    /// The sum of the parts.
+    fn sum(&self) -> u64;
+
+    /// Moves something from one part to another.
+    fn shift(&self, from: usize, to: usize, amount: u64);
+}
+
+/// Parts of a whole.
+#[derive(Debug)]
+pub struct Table<P> {
     fields: usize,
-    thread: usize,
-    operations: usize,
-    seed: u64,
-    sum: impl Fn() -> u64,
-    shift: impl Fn(usize, usize, u64),
-) -> u64 {
-    let mut random = Random::new(thread, seed);
-    let mut all = 0_u64;
-    for operation in 1..=operations {
-        if operation % UPDATE_EACH == 0 {
-            shift(random.below(fields), random.below(fields), random.number() & 15);
-        } else {
-            all = all.wrapping_add(sum() ^ random.number());
-        }
+    shares: P,
+}
+
+impl<P: Place> Table<P> {
+    /// With `n` parts.
+    pub fn new(n: usize) -> Self {
+        Self { fields: n, shares: Shares::new(n).into() }
     }
-    all
+
+    /// Reads all fields, and now and then changes two; a checksum of the sums.
+    pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
+        let mut random = Random::new(thread, seed);
+        let mut all = 0_u64;
+        for operation in 1..=operations {
+            if operation % UPDATE_EACH == 0 {
+                let (from, to) = (random.below(self.fields), random.below(self.fields));
+                self.shares.shift(from, to, random.number() & 15);
+            } else {
+                all = all.wrapping_add(self.shares.sum() ^ random.number());
+            }
+        }
+        all
+    }
 }
 
 /// A lock makes the fields one: a reader excludes the updater, and other readers.
@@ -60,33 +77,16 @@ pub mod before {
     use super::Shares;
     use std::sync::Mutex;
 
-    /// Parts of a whole.
-    #[derive(Debug)]
-    pub struct Table {
-        fields: usize,
-        shares: Mutex<Shares>,
-    }
+    /// Under a lock.
+    pub type Table = super::Table<Mutex<Shares>>;
 
-    impl Table {
-        /// With `n` parts.
-        pub fn new(n: usize) -> Self {
-            Self { fields: n, shares: Mutex::new(Shares::new(n)) }
+    impl super::Place for Mutex<Shares> {
+        fn sum(&self) -> u64 {
+            self.lock().unwrap().sum()
         }
 
-        /// The sum of the parts.
-        pub fn sum(&self) -> u64 {
-            self.shares.lock().unwrap().sum()
-        }
-
-        /// Moves something from one part to another.
-        pub fn shift(&self, from: usize, to: usize, amount: u64) {
-            self.shares.lock().unwrap().shift(from, to, amount);
-        }
-
-        /// Reads and updates; a checksum of the sums.
-        pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
-            let shift = |from, to, amount| self.shift(from, to, amount);
-            super::run(self.fields, thread, operations, seed, || self.sum(), shift)
+        fn shift(&self, from: usize, to: usize, amount: u64) {
+            self.lock().unwrap().shift(from, to, amount);
         }
     }
 }
@@ -102,37 +102,20 @@ pub mod after {
         }
     }
 
-    /// Parts of a whole.
-    #[derive(Debug)]
-    pub struct Table {
-        fields: usize,
-        shares: Rcu<Shares>,
-    }
+    /// In a cell.
+    pub type Table = super::Table<Rcu<Shares>>;
 
-    impl Table {
-        /// With `n` parts.
-        pub fn new(n: usize) -> Self {
-            Self { fields: n, shares: Rcu::new(Shares::new(n)) }
+    impl super::Place for Rcu<Shares> {
+        fn sum(&self) -> u64 {
+            self.read().sum()
         }
 
-        /// The sum of the parts.
-        pub fn sum(&self) -> u64 {
-            self.shares.read().sum()
-        }
-
-        /// Moves something from one part to another.
-        pub fn shift(&self, from: usize, to: usize, amount: u64) {
-            self.shares.update(|old| {
+        fn shift(&self, from: usize, to: usize, amount: u64) {
+            self.update(|old| {
                 let mut new = old.clone();
                 new.shift(from, to, amount);
                 new
             });
-        }
-
-        /// Reads and updates; a checksum of the sums.
-        pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
-            let shift = |from, to, amount| self.shift(from, to, amount);
-            super::run(self.fields, thread, operations, seed, || self.sum(), shift)
         }
     }
 }

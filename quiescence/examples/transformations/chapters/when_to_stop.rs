@@ -3,47 +3,48 @@
 
 use super::random::{Random, mix};
 
-/// What a thread does: `operations` requests, each of which reads the setting, and then takes so
-/// many steps.
-fn run(
-    steps: usize,
-    thread: usize,
-    operations: usize,
-    seed: u64,
-    setting: impl Fn() -> u64,
-) -> u64 {
-    let mut random = Random::new(thread, seed);
-    let mut sum = 0_u64;
-    for _ in 0..operations {
-        let request = random.number() ^ setting();
-        sum = sum.wrapping_add((0..steps).fold(request, |state, _| mix(state)));
-    }
-    sum
+/// What each request reads.
+pub trait Setting: From<u64> + Sync {
+    /// The setting.
+    fn get(&self) -> u64;
 }
 
-/// The setting.
-const SETTING: u64 = 7;
+/// A server of requests.
+#[derive(Debug)]
+pub struct Server<S> {
+    steps: usize,
+    setting: S,
+}
+
+impl<S: Setting> Server<S> {
+    /// Whose requests take `n` steps each, of about 2 ns.
+    pub fn new(n: usize) -> Self {
+        Self { steps: n, setting: S::from(7) }
+    }
+
+    /// Some requests, each of which reads the setting, and then takes its steps; the sum of their
+    /// results.
+    pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
+        let mut random = Random::new(thread, seed);
+        let mut sum = 0_u64;
+        for _ in 0..operations {
+            let request = random.number() ^ self.setting.get();
+            sum = sum.wrapping_add((0..self.steps).fold(request, |state, _| mix(state)));
+        }
+        sum
+    }
+}
 
 /// A reader-writer lock around the setting.
 pub mod before {
     use std::sync::RwLock;
 
-    /// A server of requests.
-    #[derive(Debug)]
-    pub struct Server {
-        steps: usize,
-        setting: RwLock<u64>,
-    }
+    /// With a lock.
+    pub type Server = super::Server<RwLock<u64>>;
 
-    impl Server {
-        /// Whose requests take `n` steps each, of about 2 ns.
-        pub fn new(n: usize) -> Self {
-            Self { steps: n, setting: RwLock::new(super::SETTING) }
-        }
-
-        /// Some requests; the sum of their results.
-        pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
-            super::run(self.steps, thread, operations, seed, || *self.setting.read().unwrap())
+    impl super::Setting for RwLock<u64> {
+        fn get(&self) -> u64 {
+            *self.read().unwrap()
         }
     }
 }
@@ -52,22 +53,12 @@ pub mod before {
 pub mod after {
     use quiescence::Rcu;
 
-    /// A server of requests.
-    #[derive(Debug)]
-    pub struct Server {
-        steps: usize,
-        setting: Rcu<u64>,
-    }
+    /// With RCU.
+    pub type Server = super::Server<Rcu<u64>>;
 
-    impl Server {
-        /// Whose requests take `n` steps each, of about 2 ns.
-        pub fn new(n: usize) -> Self {
-            Self { steps: n, setting: Rcu::new(super::SETTING) }
-        }
-
-        /// Some requests; the sum of their results.
-        pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
-            super::run(self.steps, thread, operations, seed, || *self.setting.read())
+    impl super::Setting for Rcu<u64> {
+        fn get(&self) -> u64 {
+            *self.read()
         }
     }
 }
