@@ -8,73 +8,41 @@ pub type Time = u64;
 
 /// Events in the order of their times; those of one time in the order they were scheduled in.
 #[derive(Clone, Debug)]
-pub struct Events<E> {
-    heap: BinaryHeap<Reverse<Entry<E>>>,
+pub(crate) struct Events<E> {
+    /// Each with its time and its number, of which no two are the same.
+    heap: BinaryHeap<Reverse<(Time, u64, E)>>,
     now: Time,
     scheduled: u64,
 }
 
-#[derive(Clone, Debug)]
-struct Entry<E> {
-    at: Time,
-    order: u64,
-    event: E,
-}
-
-impl<E> PartialEq for Entry<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<E> Eq for Entry<E> {}
-
-impl<E> PartialOrd for Entry<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> Ord for Entry<E> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
-}
-
-impl<E> Default for Events<E> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<E> Events<E> {
+impl<E: Ord> Events<E> {
     /// None, at time 0.
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { heap: BinaryHeap::new(), now: 0, scheduled: 0 }
     }
 
     /// The time of the event that was taken last.
-    pub const fn now(&self) -> Time {
+    pub(crate) const fn now(&self) -> Time {
         self.now
     }
 
     /// Schedules an event, not before now.
-    pub fn at(&mut self, at: Time, event: E) {
-        self.heap.push(Reverse(Entry { at: at.max(self.now), order: self.scheduled, event }));
+    pub(crate) fn at(&mut self, at: Time, event: E) {
+        self.heap.push(Reverse((at.max(self.now), self.scheduled, event)));
         self.scheduled += 1;
     }
 
     /// Schedules an event so many nanoseconds from now.
-    pub fn after(&mut self, delay: Time, event: E) {
+    pub(crate) fn after(&mut self, delay: Time, event: E) {
         self.at(self.now.saturating_add(delay), event);
     }
 
     /// Takes the next event, if it is not after `until`. Time moves on to it.
-    pub fn next(&mut self, until: Time) -> Option<E> {
-        self.heap.peek().filter(|entry| entry.0.at <= until)?;
-        let Reverse(entry) = self.heap.pop()?;
-        self.now = entry.at;
-        Some(entry.event)
+    pub(crate) fn next(&mut self, until: Time) -> Option<E> {
+        self.heap.peek().filter(|next| next.0.0 <= until)?;
+        let Reverse((at, _, event)) = self.heap.pop()?;
+        self.now = at;
+        Some(event)
     }
 }
 

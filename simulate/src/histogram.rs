@@ -10,7 +10,7 @@ const PART_BITS: u32 = 5;
 const PARTS: u64 = 1 << PART_BITS;
 
 /// How often each number came.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
@@ -38,18 +38,7 @@ pub struct Summary {
     pub max: u64,
 }
 
-impl Default for Histogram {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Histogram {
-    /// An empty one.
-    pub const fn new() -> Self {
-        Self { counts: Vec::new(), total: 0, sum: 0, min: u64::MAX, max: 0 }
-    }
-
     /// Counts a number once.
     pub fn record(&mut self, value: u64) {
         self.record_many(value, 1);
@@ -64,16 +53,11 @@ impl Histogram {
         if index >= self.counts.len() {
             self.counts.resize(index + 1, 0);
         }
+        self.min = if self.total == 0 { value } else { self.min.min(value) };
         self.counts[index] += times;
         self.total += times;
         self.sum += u128::from(value) * u128::from(times);
-        self.min = self.min.min(value);
         self.max = self.max.max(value);
-    }
-
-    /// How many numbers came.
-    pub const fn count(&self) -> u64 {
-        self.total
     }
 
     /// The largest number of the part that holds the one which `ppm` of 1,000,000 are not above.
@@ -145,7 +129,7 @@ mod tests {
 
     #[test]
     fn quantiles_of_the_first_thousand_numbers() {
-        let mut histogram = Histogram::new();
+        let mut histogram = Histogram::default();
         (1..=1_000).for_each(|value| histogram.record(value));
         let summary = histogram.summary();
         assert_eq!((summary.count, summary.mean), (1_000, 500));
@@ -157,6 +141,6 @@ mod tests {
 
     #[test]
     fn nothing_is_zero() {
-        assert_eq!(Histogram::new().summary(), Summary::default());
+        assert_eq!(Histogram::default().summary(), Summary::default());
     }
 }

@@ -60,17 +60,6 @@ pub struct SlabUse {
     pub slow: u64,
 }
 
-impl SlabUse {
-    /// Visits to nodes' locks to a million allocations and frees.
-    pub const fn lock_visits_per_million(&self) -> u64 {
-        let operations = self.allocations + self.frees;
-        if operations == 0 {
-            return 0;
-        }
-        (self.node_lock_visits as u128 * 1_000_000 / operations as u128) as u64
-    }
-}
-
 /// A lock that CPUs of all sockets take.
 #[derive(Clone, Debug, Default)]
 struct Lock {

@@ -42,6 +42,11 @@ impl Random {
         ((u128::from(self.next()) * u128::from(end.max(1))) >> 64) as u64
     }
 
+    /// Between a half of the mean and three halves of it.
+    pub(crate) fn about(&mut self, mean: u64) -> u64 {
+        mean / 2 + self.below(mean + 1)
+    }
+
     /// True `parts` times of 1,000,000.
     pub(crate) fn chance_ppm(&mut self, parts: u32) -> bool {
         self.below(1_000_000) < u64::from(parts)

@@ -64,6 +64,16 @@ impl std::fmt::Display for Impossible {
 
 impl std::error::Error for Impossible {}
 
+/// Unless this is so, refuses what cannot be simulated, with the reason.
+macro_rules! ensure {
+    ($is_possible:expr, $($reason:tt)+) => {
+        if !$is_possible {
+            return Err($crate::setup::Impossible(format!($($reason)+)));
+        }
+    };
+}
+pub(crate) use ensure;
+
 impl Default for Setup {
     /// Four CPUs of today, 250 Hz, one second after a tenth of a second.
     fn default() -> Self {
@@ -100,66 +110,38 @@ impl Setup {
     /// # Errors
     /// The reason, in words, if it cannot.
     pub fn check(&self) -> Result<(), Impossible> {
-        let refuse = |reason: String| Err(Impossible(reason));
-        if self.cpus == 0 {
-            return refuse("0 CPUs: there must be at least 1".into());
-        }
-        if self.cpus > Self::CPUS_MAX {
-            return refuse(format!("{} CPUs: at most {} fit", self.cpus, Self::CPUS_MAX));
-        }
-        if !(100..=1_000).contains(&self.hz) {
-            return refuse(format!("{} ticks a second: kernels have 100 to 1000", self.hz));
-        }
-        if self.duration == 0 {
-            return refuse("0 ns: a run must last".into());
-        }
-        if self.warm_up.saturating_add(self.duration) > Self::LENGTH_MAX {
-            return refuse(format!(
-                "{} ns with the warm-up: at most {} (an hour)",
-                self.warm_up.saturating_add(self.duration),
-                Self::LENGTH_MAX
-            ));
-        }
-        if self.budget_ppm > 1_000_000 {
-            return refuse(format!("a budget of {} ppm: there are 1000000", self.budget_ppm));
-        }
-        if !(100 * MICROSECOND..=SECOND).contains(&self.slice) {
-            return refuse(format!("a slice of {} ns: 100000 to 1000000000", self.slice));
-        }
-        if !(1..=1_000).contains(&self.softirq_runs) {
-            return refuse(format!("{} runs of a softirq in a row: 1 to 1000", self.softirq_runs));
-        }
-        if !(1..=100).contains(&self.ksoftirqd_percent) {
-            return refuse(format!(
-                "ksoftirqd with {} % of a task's share: 1 to 100",
-                self.ksoftirqd_percent
-            ));
-        }
-        if self.idle_look_every != 0
-            && !(MICROSECOND..=Self::LENGTH_MAX).contains(&self.idle_look_every)
-        {
-            return refuse(format!(
-                "a look of the idle loop every {} ns: 0 for none, or 1000 to {} (an hour)",
-                self.idle_look_every,
-                Self::LENGTH_MAX
-            ));
-        }
-        if self.background_every != 0
-            && !(10 * MICROSECOND..=Self::LENGTH_MAX).contains(&self.background_every)
-        {
-            return refuse(format!(
-                "a kernel thread every {} ns: 0 for none, or 10000 to {} (an hour)",
-                self.background_every,
-                Self::LENGTH_MAX
-            ));
-        }
-        if self.timeline > Self::TIMELINE_MAX {
-            return refuse(format!(
-                "a timeline of {}: at most {}",
-                self.timeline,
-                Self::TIMELINE_MAX
-            ));
-        }
+        let Self { cpus, hz, budget_ppm, slice, softirq_runs, ksoftirqd_percent, .. } = *self;
+        let Self { idle_look_every, background_every, timeline, .. } = *self;
+        let (length, hour) = (self.warm_up.saturating_add(self.duration), Self::LENGTH_MAX);
+        ensure!(cpus != 0, "0 CPUs: there must be at least 1");
+        ensure!(cpus <= Self::CPUS_MAX, "{cpus} CPUs: at most {} fit", Self::CPUS_MAX);
+        ensure!((100..=1_000).contains(&hz), "{hz} ticks a second: kernels have 100 to 1000");
+        ensure!(self.duration != 0, "0 ns: a run must last");
+        ensure!(length <= hour, "{length} ns with the warm-up: at most {hour} (an hour)");
+        ensure!(budget_ppm <= 1_000_000, "a budget of {budget_ppm} ppm: there are 1000000");
+        ensure!(
+            (100 * MICROSECOND..=SECOND).contains(&slice),
+            "a slice of {slice} ns: 100000 to 1000000000"
+        );
+        ensure!(
+            (1..=1_000).contains(&softirq_runs),
+            "{softirq_runs} runs of a softirq in a row: 1 to 1000"
+        );
+        ensure!(
+            (1..=100).contains(&ksoftirqd_percent),
+            "ksoftirqd with {ksoftirqd_percent} % of a task's share: 1 to 100"
+        );
+        ensure!(
+            idle_look_every == 0 || (MICROSECOND..=hour).contains(&idle_look_every),
+            "a look of the idle loop every {idle_look_every} ns: 0 for none, or 1000 to {hour} \
+             (an hour)"
+        );
+        ensure!(
+            background_every == 0 || (10 * MICROSECOND..=hour).contains(&background_every),
+            "a kernel thread every {background_every} ns: 0 for none, or 10000 to {hour} (an hour)"
+        );
+        let most = Self::TIMELINE_MAX;
+        ensure!(timeline <= most, "a timeline of {timeline}: at most {most}");
         Ok(())
     }
 

@@ -21,15 +21,16 @@ impl Driver {
         if this_cpu.softirq && !this_cpu.softirq_event {
             let at = this_cpu.at;
             this_cpu.worker_since.get_or_insert(at);
-            self.softirq_at(cpu, at);
+            self.softirq_after(cpu, 0);
         }
     }
 
-    fn softirq_at(&mut self, cpu: usize, at: Time) {
+    /// As soon as the CPU is done with what it does, and so long after.
+    fn softirq_after(&mut self, cpu: usize, wait: Time) {
         let this_cpu = &mut self.world.cpus[cpu];
         this_cpu.softirq_event = true;
         this_cpu.softirq_ticket = this_cpu.softirq_ticket.wrapping_add(1);
-        let ticket = this_cpu.softirq_ticket;
+        let (at, ticket) = (this_cpu.at + wait, this_cpu.softirq_ticket);
         self.world.on(at, cpu, Happening::Softirq { ticket });
     }
 
@@ -56,8 +57,7 @@ impl Driver {
         if this_cpu.restarts >= self.world.setup.softirq_runs {
             self.wake_daemon(cpu);
         }
-        let at = self.world.cpus[cpu].at;
-        self.softirq_at(cpu, at);
+        self.softirq_after(cpu, 0);
     }
 
     /// The end of an interrupt runs softirqs once, even if ksoftirqd waits to do so.
@@ -96,8 +96,7 @@ impl Driver {
     pub(crate) fn daemon_has_its_turn(&mut self, cpu: usize) {
         let this_cpu = &self.world.cpus[cpu];
         if this_cpu.daemon.awake && !this_cpu.daemon.runs {
-            let at = this_cpu.at;
-            self.softirq_at(cpu, at);
+            self.softirq_after(cpu, 0);
         }
     }
 
@@ -141,8 +140,7 @@ impl Driver {
                 this_cpu.until_preemptible(preemptible).unwrap_or(left)
             };
             if wait != 0 {
-                let at = this_cpu.at + wait;
-                return self.softirq_at(cpu, at);
+                return self.softirq_after(cpu, wait);
             }
         }
         if !self.world.cpus[cpu].daemon.runs {
@@ -160,8 +158,7 @@ impl Driver {
             if this_cpu.need_resched {
                 self.pass(cpu, Pass::Forced);
             }
-            let at = self.world.cpus[cpu].at;
-            return self.softirq_at(cpu, at);
+            return self.softirq_after(cpu, 0);
         }
         self.daemon_yields(cpu, is_done);
     }
@@ -174,10 +171,10 @@ impl Driver {
         self.switch_for_engine(cpu);
         let percent = u64::from(self.world.setup.ksoftirqd_percent);
         let this_cpu = &mut self.world.cpus[cpu];
-        this_cpu.daemon.not_before = this_cpu.at + this_cpu.daemon.used * 100 / percent;
+        let others = this_cpu.daemon.used * 100 / percent;
+        this_cpu.daemon.not_before = this_cpu.at + others;
         if !is_done {
-            let at = this_cpu.daemon.not_before;
-            return self.softirq_at(cpu, at);
+            return self.softirq_after(cpu, others);
         }
         if !this_cpu.softirq {
             self.sleeps(cpu);

@@ -20,7 +20,7 @@ use crate::tally::Tally;
 use crate::timeline::Timeline;
 
 /// What happens next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// A CPU's stretch ends, unless its ticket is another one by now.
     StretchEnds { cpu: u32, ticket: u32 },
@@ -37,7 +37,7 @@ pub(crate) enum Event {
 }
 
 /// What comes to a CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
     /// An inter-CPU interrupt: pass through the scheduler.
     Reschedule,

@@ -447,9 +447,9 @@ mod tests {
             assert_eq!(plain(value), expected);
         }
         assert_eq!(numbers(&number(22.47, 20.0)), ["22.47 ms", "20 ms", "0.89"]);
-        let input = Row::input("s.t", "f", (0.7, "ns"), "p");
+        let input = Row::number("s.t", "f", (0.7, 0.7, "ns"), Role::Input, "p");
         assert_eq!(numbers(&input), ["0.7 ns", "", ""]);
-        let none = Row::not_modelled("s.t", "f", (7.5, "1/s"), "r");
+        let none = Row::number("s.t", "f", (7.5, None, "1/s"), Role::NotModelled, "r");
         assert_eq!(numbers(&none), ["7.5 1/s", "", ""]);
     }
 
@@ -468,7 +468,7 @@ mod tests {
         assert!(rows.iter().all(|row| booted(row).is_some()));
         assert_eq!(unknown_booted(&rows).count(), 0, "others are of sources that are not replayed");
         assert_eq!(unknown_booted(&rows[1..]).count(), 1);
-        let settings = [Row::input("lwn2014", "loop_to", (9e3, "calls"), "p")];
+        let settings = [Row::number("lwn2014", "loop_to", (9e3, 9e3, "calls"), Role::Input, "p")];
         assert_eq!(unknown_booted(&settings).count(), 0, "replayed without the rest");
         assert!(booted(&row("rcu_sched, tasks that never block")).is_none(), "it was not run");
     }
@@ -487,7 +487,11 @@ mod tests {
 
     #[test]
     fn the_table_says_what_does_not_fit() {
-        let rows = [number(1.0, 1.0), number(1.0, 2.0), Row::input("s.t", "g", (3.0, "s"), "p")];
+        let rows = [
+            number(1.0, 1.0),
+            number(1.0, 2.0),
+            Row::number("s.t", "g", (3.0, 3.0, "s"), Role::Input, "p"),
+        ];
         let text = table(&rows, &mechanisms(&rows)).to_string();
         let lines: Vec<&str> = text.lines().skip(2).collect();
         assert!(lines[0].contains("fits") && lines[0].contains("predicted"), "{text}");
@@ -520,7 +524,7 @@ mod tests {
             number(1.0, 1.0),
             number(1.0, 2.0),
             Row { freedom: Freedom::None, ..number(1.0, 1.0) },
-            Row::input("s.t", "g", (3.0, "s"), "p"),
+            Row::number("s.t", "g", (3.0, 3.0, "s"), Role::Input, "p"),
         ];
         let text = balance(&rows, &[fitted]);
         for expected in ["2 of 3 figures", "not modelled: 1)", "2 could have failed: 1 of them did"]
@@ -556,7 +560,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_source_stand_together() {
-        let row = |source, figure| Row::input(source, figure, (1.0, "s"), "p");
+        let row = |source, figure| Row::number(source, figure, (1.0, 1.0, "s"), Role::Input, "p");
         let rows = by_source(vec![row("b", "1"), row("a", "2"), row("b", "3"), row("a", "4")]);
         let order: Vec<&str> = rows.iter().map(|row| row.figure.as_str()).collect();
         assert_eq!(order, ["1", "3", "2", "4"]);
@@ -578,7 +582,7 @@ mod tests {
         let rows = [
             number(1.0, 2.0),
             Row::statement("s.t", "g", "a < b", ("1 < 2".into(), true), "m"),
-            Row::not_modelled("s.t", "h", (7.5, "1/s"), "r"),
+            Row::number("s.t", "h", (7.5, None, "1/s"), Role::NotModelled, "r"),
         ];
         let json = document(&rows, &[]);
         assert_eq!(

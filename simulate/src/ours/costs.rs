@@ -69,16 +69,6 @@ impl Costs {
         ns(self.machine.lock_transfer + self.machine.engine)
     }
 
-    /// Asking the machine what comes next, and reporting it done.
-    pub(super) const fn step_ns(&self) -> Time {
-        ns(self.machine.engine)
-    }
-
-    /// Looking which fence the registered readers ask for: the registry's lock.
-    pub(super) const fn begin_ns(&self) -> Time {
-        ns(self.machine.lock)
-    }
-
     /// A `membarrier` that interrupts so many other CPUs.
     pub(super) const fn membarrier_ns(&self, others: u64) -> Time {
         let machine = &self.machine;
@@ -87,16 +77,6 @@ impl Costs {
             _ => machine.ipi_latency + machine.interrupt + machine.read_transfer,
         };
         ns(self.membarrier + others * machine.ipi_send + answer)
-    }
-
-    /// What a CPU that is interrupted loses.
-    pub(super) const fn interrupted_ns(&self) -> Time {
-        ns(self.machine.interrupt)
-    }
-
-    /// A full fence of the own: as an atomic operation.
-    pub(super) const fn fence_ns(&self) -> Time {
-        ns(self.machine.atomic)
     }
 
     /// Showing all readers a new number.
@@ -129,29 +109,9 @@ impl Costs {
         ns(self.syscall + if near { self.wake_up_near } else { self.machine.wake_up })
     }
 
-    /// Going to sleep: the system call.
-    pub(super) const fn sleep_ns(&self) -> Time {
-        ns(self.syscall)
-    }
-
-    /// A switch from one thread to another.
-    pub(super) const fn switch_ns(&self) -> Time {
-        ns(self.machine.context_switch)
-    }
-
-    /// What a woken thread pays in waiting for its CPU to leave idle.
-    pub(super) const fn idle_exit_ns(&self) -> Time {
-        ns(self.idle_exit)
-    }
-
     /// A thread without work passes through the scheduler.
     pub(super) const fn yield_ns(&self) -> Time {
         ns(self.syscall + self.machine.schedule)
-    }
-
-    /// Starting a thread.
-    pub(super) const fn start_ns(&self) -> Time {
-        ns(self.start)
     }
 
     /// Registering or unregistering: the registry's lock.

@@ -1,5 +1,6 @@
 //! Which thread runs on which CPU, and how it spends its time.
 
+use super::costs::ns;
 use super::report::Spending;
 use super::world::{Happening, Thread, ThreadId, World};
 use crate::events::Time;
@@ -73,7 +74,7 @@ impl World<'_> {
             self.threads[id].cpu = Some(to);
         }
         if self.idle.remove(&to) {
-            let exit_ns = self.options.costs.idle_exit_ns();
+            let exit_ns = ns(self.options.costs.idle_exit);
             self.threads[id].lose(exit_ns);
             self.counted.time.switches_ns += exit_ns;
         }
@@ -119,7 +120,7 @@ impl World<'_> {
         };
         self.idle.remove(&at);
         if cpu.last.replace(next) != Some(next) {
-            let switch_ns = self.options.costs.switch_ns();
+            let switch_ns = ns(self.options.costs.machine.context_switch);
             self.threads[next].lose(switch_ns);
             self.counted.time.switches_ns += switch_ns;
             self.counted.switches += 1;
@@ -257,7 +258,7 @@ impl World<'_> {
     /// Interrupts each CPU but this thread's that runs the process. Returns how many.
     pub(super) fn interrupt_others(&mut self, id: ThreadId) -> u64 {
         let mine = self.threads[id].cpu;
-        let interrupted_ns = self.options.costs.interrupted_ns();
+        let interrupted_ns = ns(self.options.costs.machine.interrupt);
         let mut others = 0;
         for (at, cpu) in self.cpus.iter().enumerate() {
             if let Some(other) = cpu.queue.current().filter(|_| Some(at) != mine) {

@@ -7,6 +7,7 @@ use grace::policy::AnyPolicy;
 use grace::worker::Attention;
 use grace::{Action, Cookie, Event, Hint, Machine, Number, Start, Urgency, word};
 
+use super::costs::ns;
 use super::handover::{Away, Conduct, LooksOn};
 use super::options::{Algorithm, Role};
 use super::readers::{Announced, ReaderId};
@@ -69,19 +70,6 @@ impl Domain {
             alone: false,
             registry_until: 0,
         }
-    }
-}
-
-impl Domain {
-    /// A driver sleeps until all marked readers have left.
-    pub(super) const fn wait_for_marks(&mut self, driver: ThreadId) {
-        self.sleeper = Some(driver);
-    }
-
-    /// The driver is awake again, whatever marks are left.
-    pub(super) const fn wake_for_no_mark(&mut self) {
-        self.sleeper = None;
-        self.marks = 0;
     }
 }
 
@@ -232,10 +220,6 @@ impl World<'_> {
 
     // ---- requests -----------------------------------------------------------------------------
 
-    pub(super) fn request(&mut self, urgency: Urgency) -> Cookie {
-        self.domain.machine.request(urgency)
-    }
-
     pub(super) fn wait_step(&mut self, frame: &mut Wait) -> Next {
         match frame.step {
             WaitStep::Asks => {
@@ -243,7 +227,7 @@ impl World<'_> {
                 Next::Spend(self.options.costs.request_ns(), Spending::GracePeriods)
             }
             WaitStep::Requests => {
-                let cookie = self.request(frame.urgency);
+                let cookie = self.domain.machine.request(frame.urgency);
                 frame.step = WaitStep::Waits(cookie);
                 Next::Spend(0, Spending::GracePeriods)
             }
@@ -336,7 +320,7 @@ impl World<'_> {
         let costs = &self.options.costs;
         loop {
             let took_over = std::mem::take(&mut frame.took_over);
-            let ns = match self.domain.machine.poll() {
+            let taken_ns = match self.domain.machine.poll() {
                 Action::Idle => return self.leave(),
                 Action::Fence => {
                     if !took_over {
@@ -346,15 +330,15 @@ impl World<'_> {
                     let needed = fence_needed(readers, frame.own, self.domain.light);
                     self.domain.alone = needed.is_none();
                     frame.doing = Doing::Fences;
-                    costs.begin_ns()
+                    ns(costs.machine.lock)
                         + match needed {
                             None => {
                                 self.observe(Event::Alone);
                                 frame.doing = Doing::Begins;
-                                costs.fence_ns()
+                                ns(costs.machine.atomic)
                             }
                             Some(Needed::Heavy) => self.membarrier(id),
-                            Some(Needed::Full) => costs.fence_ns(),
+                            Some(Needed::Full) => ns(costs.machine.atomic),
                         }
                 }
                 Action::Announce(number) => {
@@ -376,10 +360,10 @@ impl World<'_> {
                 },
                 Action::Complete(_) => {
                     frame.doing = Doing::Completes;
-                    costs.fence_ns()
+                    ns(costs.machine.atomic)
                 }
             };
-            return Next::Spend(costs.step_ns() + ns, Spending::GracePeriods);
+            return Next::Spend(ns(costs.machine.engine) + taken_ns, Spending::GracePeriods);
         }
     }
 
@@ -424,7 +408,7 @@ impl World<'_> {
         }
         let sleeps = self.domain.marks != 0;
         if sleeps {
-            self.domain.wait_for_marks(id);
+            self.domain.sleeper = Some(id);
             self.counted.driver_sleeps += 1;
         }
         sleeps
@@ -436,11 +420,7 @@ impl World<'_> {
         let now = self.events.now();
         let costs = &self.options.costs;
         if self.domain.pass != Some(number) {
-            let mut written = 0;
-            for &reader in &self.domain.registered {
-                self.readers[reader].advance(now);
-                written += u64::from(self.readers[reader].take_written());
-            }
+            let written = self.look_at_all();
             let scan_ns = costs.scan_ns(self.domain.registered.len() as u64, written);
             self.domain.registry_until = now + scan_ns;
             return scan_ns;

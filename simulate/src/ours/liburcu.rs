@@ -172,7 +172,7 @@ impl World<'_> {
     }
 
     /// Draws what all readers are at. Returns how many have written since.
-    fn look_at_all(&mut self) -> u64 {
+    pub(super) fn look_at_all(&mut self) -> u64 {
         let now = self.events.now();
         let mut written = 0;
         for &reader in &self.domain.registered {
@@ -186,7 +186,7 @@ impl World<'_> {
         self.counted.scans += 1;
         let now = self.events.now();
         let mut snapshot = mem::take(&mut self.liburcu.snapshot);
-        self.domain.wake_for_no_mark();
+        (self.domain.sleeper, self.domain.marks) = (None, 0);
         snapshot.iter().for_each(|&reader| self.readers[reader].marked = false);
         snapshot.retain(|&reader| {
             self.readers[reader].advance(now);
@@ -226,7 +226,7 @@ impl World<'_> {
         let first = (0..self.domain.registered.len())
             .filter_map(|at| self.leaves_next(self.domain.registered[at]))
             .min();
-        self.domain.wait_for_marks(id);
+        self.domain.sleeper = Some(id);
         match first {
             Some(first) => Next::SleepAtMost(first),
             None => Next::Sleep,

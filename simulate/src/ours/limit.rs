@@ -1,20 +1,10 @@
 //! The memory limit: the decisions of [`grace::limit`], with the words that threads share.
 
-use grace::driver::MOMENT_NS;
 use grace::limit::{self, Amount, Context, LimitAction, limit_action};
 
 use super::callbacks::{Contents, QueueId, Settle};
 use super::options::Algorithm;
-use super::world::{Frame, Next, ThreadId, World};
-
-/// What comes of an object that was waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Admitted {
-    Queued,
-    /// Its grace period is over: it is freed where it is.
-    FreedAtOnce,
-    Not,
-}
+use super::world::{Frame, ThreadId, World};
 
 impl World<'_> {
     /// Admits an object out of the thread's stock, or with more from the domain.
@@ -70,27 +60,5 @@ impl World<'_> {
         let action = limit_action(Context::Outside, &self.callbacks.queues[at].stock);
         let runs = action == LimitAction::WaitAndRun && contents == Contents::Objects;
         Frame::Settle(Settle::new(runs.then_some(at)))
-    }
-
-    /// It has waited.
-    pub(super) fn admit_after_wait(
-        &mut self,
-        id: ThreadId,
-        contents: Contents,
-        object: Amount,
-    ) -> Admitted {
-        if self.admit(id, object) {
-            Admitted::Queued
-        } else if contents == Contents::Objects {
-            Admitted::FreedAtOnce
-        } else {
-            Admitted::Not
-        }
-    }
-
-    /// The worker is to make room for a closure.
-    pub(super) fn nap_for_room(&mut self) -> Next {
-        self.hurry_worker();
-        Next::SleepFor(MOMENT_NS)
     }
 }

@@ -6,7 +6,7 @@ use grace::policy::{Adaptive, AnyPolicy, Budget, Poll, Tick, Token};
 
 use super::Costs;
 use crate::events::Time;
-use crate::setup::{Impossible, MILLISECOND, SECOND};
+use crate::setup::{Impossible, MILLISECOND, SECOND, ensure};
 use crate::srcu::SchedulerTimes;
 
 /// The most threads.
@@ -209,33 +209,28 @@ impl Options {
     /// # Errors
     /// The reason why not.
     pub fn check(&self) -> Result<(), Impossible> {
-        let refuse = |reason: String| Err(Impossible(reason));
+        let (cpus, hz) = (self.cpus, self.hz);
         let threads = self.threads.iter().map(|group| u64::from(group.count)).sum::<u64>();
-        if !(1..=CPUS_MAX).contains(&self.cpus) {
-            return refuse(format!("cpus = {}: 1 to {CPUS_MAX}", self.cpus));
-        }
-        if !(100..=1_000).contains(&self.hz) {
-            return refuse(format!("hz = {}: 100 to 1000", self.hz));
-        }
-        if self.duration == 0 || self.duration.saturating_add(self.warm_up) > DURATION_MAX {
-            return refuse("a run counts for something, and takes an hour at most".to_owned());
-        }
-        if threads == 0 || threads > u64::from(THREADS_MAX) {
-            return refuse(format!("{threads} threads: 1 to {THREADS_MAX}"));
-        }
-        if self.limit.objects == 0 || self.limit.bytes == 0 || self.run_min == 0 {
-            return refuse("the limit and run_min are at least 1".to_owned());
-        }
-        match self.threads.iter().find_map(|group| group.role.fault()) {
-            Some(fault) => refuse(fault.to_owned()),
-            None => Ok(()),
-        }
+        let length = self.duration.saturating_add(self.warm_up);
+        let is_some = self.limit.objects != 0 && self.limit.bytes != 0 && self.run_min != 0;
+        ensure!((1..=CPUS_MAX).contains(&cpus), "cpus = {cpus}: 1 to {CPUS_MAX}");
+        ensure!((100..=1_000).contains(&hz), "hz = {hz}: 100 to 1000");
+        ensure!(
+            self.duration != 0 && length <= DURATION_MAX,
+            "a run counts for something, and takes an hour at most"
+        );
+        ensure!(
+            (1..=u64::from(THREADS_MAX)).contains(&threads),
+            "{threads} threads: 1 to {THREADS_MAX}"
+        );
+        ensure!(is_some, "the limit and run_min are at least 1");
+        self.threads.iter().try_for_each(|group| group.role.check())
     }
 }
 
 impl Role {
-    /// Whether time would stand still for such a thread, or draws would overflow.
-    fn fault(&self) -> Option<&'static str> {
+    /// Refuses a thread for which time would stand still, or whose draws would overflow.
+    fn check(&self) -> Result<(), Impossible> {
         let (times, least): (&[Time], Time) = match self {
             Self::Idle => (&[], 1),
             Self::Reads { section_ns, gap_ns, run_ns, sleep_ns } => {
@@ -254,10 +249,11 @@ impl Role {
                 (&[*work_ns, *sleep_ns], *work_ns)
             }
         };
-        if least == 0 {
-            return Some("sections, gaps, turns, lives and the work of an update take time");
-        }
-        let longest = times.iter().max().copied().unwrap_or(0);
-        (longest > DURATION_MAX).then_some("no time of a thread is longer than an hour")
+        ensure!(least != 0, "sections, gaps, turns, lives and the work of an update take time");
+        ensure!(
+            times.iter().all(|time| *time <= DURATION_MAX),
+            "no time of a thread is longer than an hour"
+        );
+        Ok(())
     }
 }

@@ -2,18 +2,19 @@
 
 use grace::Urgency;
 use grace::batch::TEND_EVERY;
+use grace::driver::MOMENT_NS;
 use grace::limit::Amount;
 
 use super::callbacks::{Contents, Tend};
+use super::costs::ns;
+use super::cpus::FOREVER;
 use super::driving::Wait;
 use super::liburcu::Synchronize;
-use super::limit::Admitted;
 use super::options::{Algorithm, Role};
 use super::readers::ReaderId;
 use super::report::Spending;
 use super::world::{Frame, Next, ThreadId, World};
 use crate::events::Time;
-use crate::random::Random;
 
 /// A turn through what a thread does.
 #[derive(Clone, Copy, Debug)]
@@ -45,11 +46,6 @@ enum Step {
 impl RoleFrame {
     pub(super) const NEW: Self =
         Self { step: Step::Begins, began: 0, urgency: Urgency::Normal, left: 0, batch: 0 };
-}
-
-/// Half to one and a half of a time.
-fn about(random: &mut Random, ns: Time) -> Time {
-    ns / 2 + random.below(ns + 1)
 }
 
 impl World<'_> {
@@ -95,7 +91,7 @@ impl World<'_> {
             Step::Begins => {
                 self.readers[reader].begin_spell(now);
                 if run_ns == 0 {
-                    return Self::for_ever();
+                    return Next::Spend(FOREVER, Spending::Own);
                 }
                 frame.step = Step::EndsSpell;
                 Next::Spend(self.draw(id, run_ns), Spending::Own)
@@ -142,7 +138,7 @@ impl World<'_> {
                 self.counted.threads_started += 1;
                 // A reader that registers waits for the scan in progress.
                 let locked_ns = self.domain.registry_until.saturating_sub(now);
-                let ns = costs.start_ns() + costs.register_ns();
+                let ns = ns(costs.start) + costs.register_ns();
                 Next::Spend(ns.max(locked_ns + costs.register_ns()), Spending::Own)
             }
             Step::Registers => {
@@ -234,20 +230,21 @@ impl World<'_> {
                 frame.left = frame.left.saturating_sub(frame.batch);
                 frame.step = Step::Adds;
                 let work_ns = work_ns * u64::from(frame.batch);
-                let ns = about(&mut self.threads[id].random, work_ns);
+                let ns = self.threads[id].random.about(work_ns);
                 Next::Spend(ns + self.options.costs.queue_ns(frame.batch.into()), Spending::Own)
             }
             Step::Adds => self.add_batch(id, frame, contents, Amount::object(bytes)),
             Step::MakesRoom => {
                 let waited_ns = self.events.now() - frame.began;
-                match self.admit_after_wait(id, contents, Amount::object(bytes)) {
-                    Admitted::Queued => self.add_callback(id, bytes),
-                    Admitted::FreedAtOnce => self.count_freed(),
-                    // Closures only: the worker makes room, meanwhile the thread naps.
-                    Admitted::Not => {
-                        frame.step = Step::NapsForRoom;
-                        return self.nap_for_room();
-                    }
+                if self.admit(id, Amount::object(bytes)) {
+                    self.add_callback(id, bytes);
+                } else if contents == Contents::Objects {
+                    self.count_freed(); // its grace period is over
+                } else {
+                    // The worker makes room; meanwhile the thread naps.
+                    self.hurry_worker();
+                    frame.step = Step::NapsForRoom;
+                    return Next::SleepFor(MOMENT_NS);
                 }
                 self.times.waits_at_limit.record(waited_ns);
                 self.counted.updates += 1;

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use super::callbacks::{Callbacks, Close, Run, Settle, Tend};
-use super::cpus::{Cpu, FOREVER};
+use super::costs::ns;
+use super::cpus::Cpu;
 use super::driving::{Domain, Drive, Wait};
 use super::handover::LooksOn;
 use super::liburcu::{CallThread, Liburcu, Synchronize};
@@ -26,7 +27,7 @@ pub(super) type ThreadId = usize;
 const PROGRESS_EVERY: u64 = 4_096;
 
 /// What happens.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Happening {
     Tick {
         cpu: usize,
@@ -281,7 +282,7 @@ impl<'a> World<'a> {
     }
 
     fn sleep(&mut self, id: ThreadId) {
-        let pending_ns = std::mem::take(&mut self.pending_ns) + self.options.costs.sleep_ns();
+        let pending_ns = std::mem::take(&mut self.pending_ns) + ns(self.options.costs.syscall);
         let thread = &mut self.threads[id];
         thread.asleep = true;
         thread.naps += 1;
@@ -331,10 +332,6 @@ impl<'a> World<'a> {
     }
 
     /// Time that goes by for ever, as far as the thread is concerned.
-    pub(super) const fn for_ever() -> Next {
-        Next::Spend(FOREVER, Spending::Own)
-    }
-
     pub(super) fn report(&self) -> Report {
         let counted = self.counted.clone();
         Report {

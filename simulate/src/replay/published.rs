@@ -77,10 +77,10 @@ impl Publication {
                     Value::Statement(published) => {
                         Row::statement(name, figure, published, (ours, false), why)
                     }
-                    Value::Number(value) if role == Role::Input => {
-                        Row::input(name, figure, (value, unit), why)
+                    Value::Number(value) => {
+                        let given = (role == Role::Input).then_some(value);
+                        Row::number(name, figure, (value, given, unit), role, why)
                     }
-                    Value::Number(value) => Row::not_modelled(name, figure, (value, unit), why),
                 };
                 let is_free = role == Role::Predicted && !bound;
                 let freedom = if is_free { Freedom::Free } else { Freedom::None };

@@ -209,44 +209,17 @@ impl Row {
         Self { freedom: Freedom::Beyond { given, spread }, ..self }
     }
 
-    /// A number that the model gives.
+    /// A number, and that of the model: what it gives or is given, or `None`.
     pub fn number(
         source: &'static str,
         figure: impl Into<String>,
-        (published, ours, unit): (f64, f64, &'static str),
+        (published, ours, unit): (f64, impl Into<Option<f64>>, &'static str),
         role: Role,
         mechanism: impl Into<String>,
     ) -> Self {
-        let finding = Finding::Number { published, ours: Some(ours), unit };
+        let finding = Finding::Number { published, ours: ours.into(), unit };
         let freedom = if role == Role::Predicted { Freedom::Free } else { Freedom::None };
         Self { source, figure: figure.into(), finding, role, freedom, mechanism: mechanism.into() }
-    }
-
-    /// A number that the model is given.
-    pub fn input(
-        source: &'static str,
-        figure: impl Into<String>,
-        (value, unit): (f64, &'static str),
-        purpose: impl Into<String>,
-    ) -> Self {
-        Self::number(source, figure, (value, value, unit), Role::Input, purpose)
-    }
-
-    /// A number that the model has nothing to say about.
-    pub fn not_modelled(
-        source: &'static str,
-        figure: impl Into<String>,
-        (published, unit): (f64, &'static str),
-        reason: impl Into<String>,
-    ) -> Self {
-        Self {
-            source,
-            figure: figure.into(),
-            finding: Finding::Number { published, ours: None, unit },
-            role: Role::NotModelled,
-            freedom: Freedom::None,
-            mechanism: reason.into(),
-        }
     }
 
     /// A statement, and whether it holds in the model: `ours` is what was found, with its numbers.
@@ -304,9 +277,9 @@ mod tests {
 
     #[test]
     fn what_is_given_or_left_out_is_not_compared() {
-        let row = Row::input("s", "f", (1.0, "s"), "p");
+        let row = Row::number("s", "f", (1.0, 1.0, "s"), Role::Input, "p");
         assert_eq!((row.fit(), row.ratio(), row.free_share()), (Fit::NotCompared, None, None));
-        let row = Row::not_modelled("s", "f", (1.0, "s"), "r");
+        let row = Row::number("s", "f", (1.0, None, "s"), Role::NotModelled, "r");
         assert_eq!((row.fit(), row.ratio(), row.free_share()), (Fit::NotCompared, None, None));
         let row = predicted(0.0, 1.0);
         assert_eq!((row.fit(), row.ratio()), (Fit::Misses, None), "nothing is a multiple of 0");

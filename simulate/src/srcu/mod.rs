@@ -23,10 +23,10 @@ mod world;
 
 /// Any of the delay functions.
 pub use grace::srcu::AnyDelay as DelayFunction;
-pub use options::{
-    Blocked, Invalid, Options, Placement, Readers, SchedulerTimes, VARIANTS, variant,
-};
+pub use options::{Blocked, Options, Placement, Readers, SchedulerTimes, VARIANTS, variant};
 pub use report::Report;
+
+use crate::setup::Impossible;
 
 /// Runs a simulation.
 ///
@@ -35,8 +35,8 @@ pub use report::Report;
 /// latency.
 ///
 /// # Errors
-/// [`Invalid`] if the options are impossible; it says which and why.
-pub fn run(options: &Options) -> Result<Report, Invalid> {
+/// [`Impossible`] if the options are impossible; it says which and why.
+pub fn run(options: &Options) -> Result<Report, Impossible> {
     options.check()?;
     Ok(world::World::new(options).run())
 }

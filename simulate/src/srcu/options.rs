@@ -2,6 +2,8 @@
 
 use grace::srcu::{AdaptiveDelay, AnyDelay, Published};
 
+use crate::setup::{Impossible, ensure};
+
 /// The names of the delay functions that [`variant`] knows.
 pub const VARIANTS: &[&str] =
     &["5.18", "5.19-rc1", "first-diff", "block-removed", "final", "adaptive"];
@@ -204,32 +206,27 @@ impl Options {
     ///
     /// # Errors
     /// The first option that cannot be as it is, and why.
-    pub fn check(&self) -> Result<(), Invalid> {
-        let refuse = |option, reason| Err(Invalid { option, reason });
-        if !(10..=10_000).contains(&self.hz) {
-            return refuse("hz", "a kernel has 10 to 10,000 ticks a second");
-        }
-        if self.calls == 0 {
-            return refuse("calls", "there is nothing to measure without a call");
-        }
-        if self.calls > Self::CALLS_MAX {
-            return refuse("calls", "more than 10,000,000: each one's latency is kept");
-        }
-        if !(1..=Self::CPUS_MAX).contains(&self.cpus) {
-            return refuse("cpus", "a machine has 1 to 4,096 CPUs");
-        }
-        if self.cpus == 1 && self.placement == Placement::Apart {
-            return refuse("placement", "a CPU of its own for the worker takes a second CPU");
-        }
-        if self.readers.count > Self::READERS_MAX {
-            return refuse("readers", "more than 100,000: each is drawn at each grace period");
-        }
-        if self.check_ns == 0 {
-            return refuse("check_ns", "a check that takes no time can be made for ever in none");
-        }
-        if self.limit_ns == 0 {
-            return refuse("limit_ns", "no time passes");
-        }
+    pub fn check(&self) -> Result<(), Impossible> {
+        ensure!((10..=10_000).contains(&self.hz), "hz: a kernel has 10 to 10,000 ticks a second");
+        ensure!(self.calls != 0, "calls: there is nothing to measure without a call");
+        ensure!(
+            self.calls <= Self::CALLS_MAX,
+            "calls: more than 10,000,000: each one's latency is kept"
+        );
+        ensure!((1..=Self::CPUS_MAX).contains(&self.cpus), "cpus: a machine has 1 to 4,096 CPUs");
+        ensure!(
+            self.cpus != 1 || self.placement == Placement::WithCaller,
+            "placement: a CPU of its own for the worker takes a second CPU"
+        );
+        ensure!(
+            self.readers.count <= Self::READERS_MAX,
+            "readers: more than 100,000: each is drawn at each grace period"
+        );
+        ensure!(
+            self.check_ns != 0,
+            "check_ns: a check that takes no time can be made for ever in none"
+        );
+        ensure!(self.limit_ns != 0, "limit_ns: no time passes");
         let second = 1_000_000_000;
         let times = [
             ("caller_work_ns", self.caller_work_ns),
@@ -246,30 +243,17 @@ impl Options {
             ("scheduler.protected_ns", self.scheduler.protected_ns),
             ("scheduler.migration_cost_ns", self.scheduler.migration_cost_ns),
         ];
-        if let Some((option, _)) = times.into_iter().find(|(_, time)| *time > 100 * second) {
-            return refuse(option, "more than 100 seconds is not what this measures");
+        for (option, time) in times {
+            ensure!(
+                time <= 100 * second,
+                "{option}: more than 100 seconds is not what this measures"
+            );
         }
         let Readers { count, inside_ns, outside_ns } = self.readers;
-        if count > 0 && inside_ns + outside_ns == 0 {
-            return refuse("readers", "a reader is somewhere for some time");
-        }
+        ensure!(
+            count == 0 || inside_ns + outside_ns != 0,
+            "readers: a reader is somewhere for some time"
+        );
         Ok(())
     }
 }
-
-/// An option that cannot be as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Invalid {
-    /// Its name.
-    pub option: &'static str,
-    /// Why.
-    pub reason: &'static str,
-}
-
-impl core::fmt::Display for Invalid {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{}: {}", self.option, self.reason)
-    }
-}
-
-impl core::error::Error for Invalid {}

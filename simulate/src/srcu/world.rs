@@ -28,7 +28,7 @@ const BOOT_CPU: usize = 0;
 /// What is short and has no option of its own: the flip, and handing callbacks out.
 const SHORT_NS: u64 = 1_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
     Tick,
     /// The stage of the task that runs on this CPU is over, if nothing came in between.
@@ -321,8 +321,7 @@ impl<'a> World<'a> {
     }
 
     fn begin_work(&mut self) {
-        let mean = self.options.caller_work_ns;
-        let work = mean / 2 + self.random.below(mean + 1);
+        let work = self.random.about(self.options.caller_work_ns);
         self.goto(CALLER, Stage::Work, work);
     }
 

@@ -209,11 +209,6 @@ impl Thread {
         Self { flavour: Flavour::Qsbr, ..Self::reader(name, program) }
     }
 
-    /// A reader of another domain.
-    pub fn liburcu(name: &'static str, program: &[Op]) -> Self {
-        Self { liburcu: true, ..Self::reader(name, program) }
-    }
-
     /// A thread that is not registered.
     pub fn other(name: &'static str, program: &[Op]) -> Self {
         Self { registered: false, ..Self::reader(name, program) }

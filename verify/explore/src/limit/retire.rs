@@ -17,28 +17,25 @@ use grace::limit::{Amount, Context, LimitAction, admit, limit_action};
 
 use super::fault::Mutant;
 use super::scenario::Object;
-use super::world::{BYTES, Frame, OBJECTS, RetireAt, Retired, Turn, World};
+use super::world::{BYTES, Charge, Frame, OBJECTS, RetireAt, Retired, Turn, World};
 use crate::system::Outcome;
 
 impl World {
-    pub(super) fn begin_to_retire(&mut self, me: usize, retired: Retired, is_own: bool) {
-        self.push(me, Frame::Retire { retired, is_own, at: RetireAt::Begin });
+    pub(super) fn begin_to_retire(&mut self, me: usize, retired: Retired) {
+        self.push(me, Frame::Retire { retired, at: RetireAt::Begin });
     }
 
     pub(super) fn retire(
         &mut self,
         turn: &mut Turn<'_>,
         retired: Retired,
-        is_own: bool,
         at: RetireAt,
     ) -> Outcome {
         let me = turn.me;
         let next = match at {
-            RetireAt::Begin => return self.take_without_asking(turn, retired, is_own),
-            RetireAt::Charge { is_bare, has_waited } => {
-                self.charge_objects(turn, retired, is_bare, has_waited)
-            }
-            RetireAt::ChargeBytes { is_bare, has_waited, wanted, seen } => {
+            RetireAt::Begin => return self.take_without_asking(turn, retired),
+            RetireAt::Charge(charge) => self.charge_objects(turn, retired, charge),
+            RetireAt::ChargeBytes { charge, wanted, seen } => {
                 let seen = Amount { objects: seen, bytes: self.add(me, BYTES, wanted.bytes) };
                 let fits = self.admits(turn, seen, wanted);
                 turn.tell(|| format!("bytes += {}: {fits}", wanted.bytes));
@@ -46,10 +43,10 @@ impl World {
                     self.threads[me].stock.grant(wanted);
                     return self.queue(turn, retired);
                 }
-                RetireAt::Undo { is_bare, has_waited, wanted, charged: wanted }
+                RetireAt::Undo { charge, wanted, charged: wanted }
             }
-            RetireAt::Undo { is_bare, has_waited, wanted, charged } => {
-                return self.undo(turn, retired, is_own, [is_bare, has_waited], [wanted, charged]);
+            RetireAt::Undo { charge, wanted, charged } => {
+                return self.undo(turn, retired, charge, [wanted, charged]);
             }
             RetireAt::Full => {
                 let seen = self.load(turn, OBJECTS);
@@ -60,7 +57,7 @@ impl World {
                 let seen = Amount { objects: seen, bytes: self.load(turn, BYTES) };
                 turn.tell(|| format!("load bytes: {}", seen.bytes));
                 self.refresh_over_limit(turn, seen);
-                return self.decide(turn, retired, is_own);
+                return self.decide(turn, retired);
             }
             RetireAt::Borrow => {
                 let wanted = self.threads[me].stock.shortfall(retired.amount(), Amount::NONE);
@@ -86,9 +83,9 @@ impl World {
                 if runs { RetireAt::AfterWait { has_run: false } } else { RetireAt::Free }
             }
             RetireAt::AfterWait { has_run } => {
-                return self.after_wait(turn, retired, is_own, has_run);
+                return self.after_wait(turn, retired, has_run);
             }
-            RetireAt::Free => return self.free_on_the_spot(turn, retired, is_own),
+            RetireAt::Free => return self.free_on_the_spot(turn, retired),
             RetireAt::Take { wanted, has_objects } => {
                 turn.tell(|| "takes the room that it has seen".into());
                 if has_objects {
@@ -100,7 +97,7 @@ impl World {
                 RetireAt::Take { wanted, has_objects: true }
             }
         };
-        self.goto(me, Frame::Retire { retired, is_own, at: next });
+        self.goto(me, Frame::Retire { retired, at: next });
         let is_of_bytes = matches!(
             next,
             RetireAt::ChargeBytes { .. }
@@ -127,26 +124,20 @@ impl World {
         self.change(me, word, by as i64).expect("sums are small")
     }
 
-    fn take_without_asking(
-        &mut self,
-        turn: &mut Turn<'_>,
-        retired: Retired,
-        is_own: bool,
-    ) -> Outcome {
+    fn take_without_asking(&mut self, turn: &mut Turn<'_>, retired: Retired) -> Outcome {
         let thread = &mut self.threads[turn.me];
         let amount = retired.amount();
         let has_uncharged = thread.callbacks != 0 && !turn.is(Mutant::NoUncharged);
         if has_uncharged && amount.fits(thread.uncharged) {
             thread.uncharged = thread.uncharged.minus(amount);
             turn.tell(|| "queues it with the room that the callback had".into());
-            self.queues[thread.queue].waiting.push_back(retired);
-            return self.pop(turn.me);
+            return self.enqueue(turn.me, retired);
         }
         if amount.fits(thread.stock.left()) {
             return self.queue(turn, retired);
         }
-        let at = RetireAt::Charge { is_bare: false, has_waited: false };
-        self.goto(turn.me, Frame::Retire { retired, is_own, at });
+        let at = RetireAt::Charge(Charge::default());
+        self.goto(turn.me, Frame::Retire { retired, at });
         if !amount.fits(turn.scenario.limit) && !turn.is(Mutant::HugeKeepsStock) {
             let all = self.threads[turn.me].stock.empty();
             turn.tell(|| "gives its stock back".into());
@@ -164,8 +155,13 @@ impl World {
             return Outcome::Violation("what was granted is not enough".into());
         }
         turn.tell(|| format!("queues an object of {} bytes", retired.object.bytes));
-        self.queues[thread.queue].waiting.push_back(retired);
-        self.pop(turn.me)
+        self.enqueue(turn.me, retired)
+    }
+
+    fn enqueue(&mut self, me: usize, retired: Retired) -> Outcome {
+        let own = self.threads[me].queue;
+        self.queues[own].waiting.push_back(Retired { is_own: false, ..retired });
+        self.pop(me)
     }
 
     fn admits(&self, turn: &Turn<'_>, seen: Amount, wanted: Amount) -> bool {
@@ -183,31 +179,29 @@ impl World {
         &mut self,
         turn: &mut Turn<'_>,
         retired: Retired,
-        is_bare: bool,
-        has_waited: bool,
+        charge: Charge,
     ) -> RetireAt {
         let stock = &self.threads[turn.me].stock;
-        let chunk = if is_bare { Amount::NONE } else { turn.scenario.chunk };
+        let chunk = if charge.is_bare { Amount::NONE } else { turn.scenario.chunk };
         let wanted = stock.shortfall(retired.amount(), chunk);
         if turn.is(Mutant::LookThenAdd) {
             let seen = self.charged();
             turn.tell(|| "looks whether there is room".into());
             return match self.admits(turn, seen, wanted) {
                 true => RetireAt::Take { wanted, has_objects: false },
-                false => RetireAt::Undo { is_bare, has_waited, wanted, charged: Amount::NONE },
+                false => RetireAt::Undo { charge, wanted, charged: Amount::NONE },
             };
         }
         let seen = self.add(turn.me, OBJECTS, wanted.objects);
         turn.tell(|| format!("objects += {} (was {seen})", wanted.objects));
-        RetireAt::ChargeBytes { is_bare, has_waited, wanted, seen }
+        RetireAt::ChargeBytes { charge, wanted, seen }
     }
 
     fn undo(
         &mut self,
         turn: &mut Turn<'_>,
         retired: Retired,
-        is_own: bool,
-        [is_bare, has_waited]: [bool; 2],
+        charge: Charge,
         [wanted, mut charged]: [Amount; 2],
     ) -> Outcome {
         let me = turn.me;
@@ -220,9 +214,9 @@ impl World {
             charged = retired.amount();
         }
         let amount = self.threads[me].stock.shortfall(retired.amount(), Amount::NONE);
-        let has_another = !is_bare && amount != wanted;
-        let at = match (has_another, has_waited) {
-            (true, _) => RetireAt::Charge { is_bare: true, has_waited },
+        let has_another = !charge.is_bare && amount != wanted;
+        let at = match (has_another, charge.has_waited) {
+            (true, _) => RetireAt::Charge(Charge { is_bare: true, ..charge }),
             (false, true) if turn.is(Mutant::WaitForRoom) => {
                 RetireAt::Wait { readers: self.readers(), runs: true }
             }
@@ -234,9 +228,9 @@ impl World {
                 RetireAt::Full
             }
         };
-        self.goto(me, Frame::Retire { retired, is_own, at });
+        self.goto(me, Frame::Retire { retired, at });
         if at == RetireAt::Full && !self.threads[me].stock.is_over_limit() {
-            let outcome = self.decide(turn, retired, is_own);
+            let outcome = self.decide(turn, retired);
             if outcome != Outcome::Moved {
                 return outcome;
             }
@@ -248,7 +242,7 @@ impl World {
         self.release(turn, charged)
     }
 
-    fn decide(&mut self, turn: &mut Turn<'_>, retired: Retired, is_own: bool) -> Outcome {
+    fn decide(&mut self, turn: &mut Turn<'_>, retired: Retired) -> Outcome {
         let me = turn.me;
         let thread = &self.threads[me];
         let context = match (thread.in_section, thread.callbacks) {
@@ -277,16 +271,10 @@ impl World {
                 RetireAt::Wait { readers: self.readers(), runs }
             }
         };
-        self.goto(me, Frame::Retire { retired, is_own, at })
+        self.goto(me, Frame::Retire { retired, at })
     }
 
-    fn after_wait(
-        &mut self,
-        turn: &mut Turn<'_>,
-        retired: Retired,
-        is_own: bool,
-        has_run: bool,
-    ) -> Outcome {
+    fn after_wait(&mut self, turn: &mut Turn<'_>, retired: Retired, has_run: bool) -> Outcome {
         let me = turn.me;
         let own = self.threads[me].queue;
         let queue = &self.queues[own];
@@ -295,22 +283,21 @@ impl World {
         }
         if !has_run && !queue.is_run && queue.ready() != 0 {
             let at = RetireAt::AfterWait { has_run: true };
-            self.goto(me, Frame::Retire { retired, is_own, at });
+            self.goto(me, Frame::Retire { retired, at });
             return self.begin_to_run(turn, own);
         }
         if self.threads[me].stock.take(retired.amount()) {
             turn.tell(|| "queues it with the room of what it has freed".into());
-            self.queues[own].waiting.push_back(retired);
-            return self.pop(me);
+            return self.enqueue(me, retired);
         }
-        let at = RetireAt::Charge { is_bare: true, has_waited: true };
-        self.goto(me, Frame::Retire { retired, is_own, at });
+        let at = RetireAt::Charge(Charge { is_bare: true, has_waited: true });
+        self.goto(me, Frame::Retire { retired, at });
         self.take_inner(turn)
     }
 
-    fn free_on_the_spot(&mut self, turn: &mut Turn<'_>, retired: Retired, is_own: bool) -> Outcome {
+    fn free_on_the_spot(&mut self, turn: &mut Turn<'_>, retired: Retired) -> Outcome {
         turn.tell(|| "frees it on the spot".into());
-        if is_own {
+        if retired.is_own {
             return Outcome::Violation("a callback runs inside of itself".into());
         }
         self.pop(turn.me);
@@ -337,8 +324,8 @@ impl World {
             self.threads[me].callbacks += 1;
             self.push(me, Frame::Return);
             let object = Object { again, ..retired.object };
-            let retired = Retired { object, readers: self.readers() };
-            self.begin_to_retire(me, retired, was_queued);
+            let retired = Retired { object, readers: self.readers(), is_own: was_queued };
+            self.begin_to_retire(me, retired);
         }
         Outcome::Moved
     }

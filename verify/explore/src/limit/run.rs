@@ -97,19 +97,11 @@ impl World {
 
     /// Subtracts from one of the words.
     pub(super) fn release(&mut self, turn: &mut Turn<'_>, amount: Amount) -> Outcome {
-        let rest = match amount.objects {
-            0 => Amount::NONE,
-            _ => Amount { objects: 0, ..amount },
+        let (name, word, by, rest) = match amount.objects {
+            0 => ("bytes", BYTES, amount.bytes, Amount::NONE),
+            objects => ("objects", OBJECTS, objects, Amount { objects: 0, ..amount }),
         };
-        let taken = amount.minus(rest);
-        turn.tell(|| match taken.objects {
-            0 => format!("bytes -= {}", taken.bytes),
-            objects => format!("objects -= {objects}"),
-        });
-        let (word, by) = match taken.objects {
-            0 => (BYTES, taken.bytes),
-            objects => (OBJECTS, objects),
-        };
+        turn.tell(|| format!("{name} -= {by}"));
         if self.change(turn.me, word, -(by as i64)).is_none() {
             return Outcome::Violation("more is given back than was charged".into());
         }

@@ -18,6 +18,8 @@ pub(super) type Threads = u8;
 pub(super) struct Retired {
     pub(super) object: Object,
     pub(super) readers: Threads,
+    /// Whether a callback that was taken from a queue queues itself anew.
+    pub(super) is_own: bool,
 }
 
 impl Retired {
@@ -50,8 +52,8 @@ pub(super) const BYTES: usize = 1;
 /// Where a thread is in what it does; the last one is the innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Frame {
-    /// Retires an object. `is_own`: a callback that was taken from a queue queues itself anew.
-    Retire { retired: Retired, is_own: bool, at: RetireAt },
+    /// Retires an object.
+    Retire { retired: Retired, at: RetireAt },
     /// Runs so many callbacks of a queue.
     Run { of: usize, left: u8 },
     /// Stops to run a queue.
@@ -68,23 +70,25 @@ pub(super) enum Frame {
     Exit(ExitAt),
 }
 
+/// An attempt to charge what is retired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Charge {
+    /// No more than is missing.
+    pub(super) is_bare: bool,
+    pub(super) has_waited: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum RetireAt {
     Begin,
-    /// Charges; `is_bare`: no more than is missing.
-    Charge {
-        is_bare: bool,
-        has_waited: bool,
-    },
+    Charge(Charge),
     ChargeBytes {
-        is_bare: bool,
-        has_waited: bool,
+        charge: Charge,
         wanted: Amount,
         seen: u64,
     },
     Undo {
-        is_bare: bool,
-        has_waited: bool,
+        charge: Charge,
         wanted: Amount,
         charged: Amount,
     },
@@ -267,7 +271,7 @@ impl World {
         let me = turn.me;
         let outcome = match self.threads[me].frames.last().copied() {
             None => self.begin(turn),
-            Some(Frame::Retire { retired, is_own, at }) => self.retire(turn, retired, is_own, at),
+            Some(Frame::Retire { retired, at }) => self.retire(turn, retired, at),
             Some(Frame::Run { of, left }) => self.run(turn, of, left),
             Some(Frame::Leave { of }) => self.leave(turn, of),
             Some(Frame::Blocked) if self.are_clients_gone() => self.pop(me),
@@ -308,8 +312,8 @@ impl World {
                 let index = self.threads[me].retired;
                 self.threads[me].retired += 1;
                 let object = turn.scenario.clients[me].retires[usize::from(index)];
-                let retired = Retired { object, readers: self.readers() };
-                self.begin_to_retire(me, retired, false);
+                let retired = Retired { object, readers: self.readers(), is_own: false };
+                self.begin_to_retire(me, retired);
                 self.take_inner(turn)
             }
             Op::Run(of) => self.begin_to_run(turn, of),
@@ -323,7 +327,7 @@ impl World {
     /// The step after one that no other thread can see.
     pub(super) fn take_inner(&mut self, turn: &mut Turn<'_>) -> Outcome {
         match self.threads[turn.me].frames.last().copied() {
-            Some(Frame::Retire { retired, is_own, at }) => self.retire(turn, retired, is_own, at),
+            Some(Frame::Retire { retired, at }) => self.retire(turn, retired, at),
             _ => Outcome::Moved,
         }
     }

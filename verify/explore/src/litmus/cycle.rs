@@ -71,19 +71,9 @@ impl Cycle {
         self.links.iter().filter(|(kind, _)| *kind == wanted).count()
     }
 
-    /// How many grace periods there are.
-    pub fn grace_periods(&self) -> usize {
-        self.count(Kind::GracePeriod)
-    }
-
-    /// How many sections there are.
-    pub fn sections(&self) -> usize {
-        self.count(Kind::Section)
-    }
-
     /// Whether the rule forbids it.
     pub fn is_forbidden(&self) -> bool {
-        self.grace_periods() >= self.sections()
+        self.count(Kind::GracePeriod) >= self.count(Kind::Section)
     }
 
     /// The accesses of a thread, and what they must have returned.

@@ -310,11 +310,14 @@ impl Assembler<'_> {
             ["join", to, by] => Op::Calculate(self.reg(to), |a, b| a | b, self.value(by)),
             ["part", to, by] => Op::Calculate(self.reg(to), |a, b| a ^ b, self.value(by)),
             ["bit", to, by] => Op::Calculate(self.reg(to), |_, bit| 1 << bit, self.value(by)),
-            ["if-less", of, than, to] => Op::IfLess(self.reg(of), self.value(than), code.label(to)),
-            ["if-is", of, value, to] => Op::IfIs(self.reg(of), self.value(value), code.label(to)),
-            ["if-not", of, value, to] => Op::IfNot(self.reg(of), self.value(value), code.label(to)),
-            ["if-none", of, bits, to] => {
-                Op::IfBitless(self.reg(of), self.number(bits), code.label(to))
+            [how @ ("if-is" | "if-not" | "if-less" | "if-none"), of, value, to] => {
+                let holds: fn(u64, u64) -> bool = match how {
+                    "if-is" => |a, b| a == b,
+                    "if-not" => |a, b| a != b,
+                    "if-less" => |a, b| a < b,
+                    _ => |a, bits| a & bits == 0,
+                };
+                Op::If(self.reg(of), holds, self.value(value), code.label(to))
             }
             ["goto", to] => Op::Goto(code.label(to)),
             _ => panic!("not an instruction: {words:?}"),

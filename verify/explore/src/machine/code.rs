@@ -82,6 +82,15 @@ pub(super) enum Value {
     In(Reg),
 }
 
+impl Value {
+    pub(super) const fn of(self, regs: &Regs) -> u64 {
+        match self {
+            Self::Is(value) => value,
+            Self::In(reg) => regs[reg as usize],
+        }
+    }
+}
+
 /// What a load does with what it found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
@@ -248,15 +257,12 @@ pub(super) enum Op {
     Set(Reg, Value),
     /// What this makes of the register and the value.
     Calculate(Reg, fn(u64, u64) -> u64, Value),
-    IfIs(Reg, Value, Label),
-    IfNot(Reg, Value, Label),
-    IfLess(Reg, Value, Label),
+    /// Goes on there if this holds of the register and the value.
+    If(Reg, fn(u64, u64) -> bool, Value, Label),
     /// Whether the grace period of the cookie in the register has ended, and was handed out.
     IfEnded(Reg, Label),
     /// Whether it had at the sequence in the first register.
     IfPast(Reg, Reg, Label),
-    /// Whether a register has none of these bits.
-    IfBitless(Reg, u64, Label),
     Goto(Label),
 }
 

@@ -5,17 +5,10 @@ use core::sync::atomic::Ordering;
 use grace::Urgency;
 use grace::srcu::{Action, Event};
 
-use super::code::{Barrier, Code, Fence, How, Label, Op, Reg, Regs, Value};
+use super::code::{Barrier, Code, Fence, How, Label, Op, Reg};
 use super::world::{Armed, Turn, World};
 use crate::memory::{Location, Lock, Memory};
 use crate::system::Outcome;
-
-pub(super) fn value_of(value: Value, regs: &Regs) -> u64 {
-    match value {
-        Value::Is(value) => value,
-        Value::In(reg) => regs[reg as usize],
-    }
-}
 
 /// A sum of counts is a difference: a small number, of either sign.
 fn signed(value: u64) -> i64 {
@@ -50,7 +43,8 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// One instruction, after which the thread goes on at `next`.
+    /// One instruction, after which the thread goes on at `next`. Each of the functions from here to
+    /// `synchronise` knows a group of them, and asks the next one for those that are none of its.
     fn execute(
         &mut self,
         (thread, cpu): (usize, u8),
@@ -71,17 +65,6 @@ impl<M: Memory> World<M> {
                 turn.tell(|| format!("cpu = {cpu}"));
                 self.set(thread, Reg::Cpu, u64::from(cpu));
             }
-            Op::Load { .. }
-            | Op::Store { .. }
-            | Op::Add { .. }
-            | Op::LockedAdd { .. }
-            | Op::Swap { .. } => self.access(thread, cpu, op, turn),
-            Op::New(_) | Op::NewAt(_) | Op::Touch(_) | Op::Free(_) => {
-                return self.handle(thread, cpu, op, turn);
-            }
-            Op::ReadCopy(_) | Op::WriteCopy(_) | Op::IsValue { .. } => {
-                return self.copy(thread, cpu, op, turn);
-            }
             Op::Fence(Fence::Acquire) => self.memory.acquire_fence(usize::from(cpu)),
             Op::Fence(Fence::Release) => self.memory.release_fence(usize::from(cpu)),
             Op::Fence(Fence::Full) => {
@@ -93,9 +76,6 @@ impl<M: Memory> World<M> {
                 None => return Outcome::Blocked,
                 Some(is_over) => *next -= u8::from(!is_over),
             },
-            Op::Lock(_) | Op::Unlock(_) | Op::Sleep(..) | Op::Await(..) | Op::Wake(_) => {
-                return self.synchronise(thread, cpu, op, turn);
-            }
             Op::Rest | Op::RestAt(..) if self.is_done(thread, turn.scenario) => {
                 return Outcome::Blocked;
             }
@@ -120,18 +100,7 @@ impl<M: Memory> World<M> {
                     return Outcome::Violation(format!("{found} is read out, and is {counted}"));
                 }
             }
-            Op::Counted
-            | Op::Set(..)
-            | Op::Calculate(..)
-            | Op::IfIs(..)
-            | Op::IfNot(..)
-            | Op::IfLess(..)
-            | Op::IfEnded(..)
-            | Op::IfPast(..)
-            | Op::IfBitless(..)
-            | Op::Goto(_) => {
-                return Outcome::Violation("not an instruction of its own".into());
-            }
+            _ => return self.access(thread, cpu, op, turn),
         }
         Outcome::Moved
     }
@@ -154,7 +123,8 @@ impl<M: Memory> World<M> {
         self.memory.store(me, at, before.wrapping_add(by), order);
     }
 
-    fn access(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) {
+    /// What is done to memory.
+    fn access(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) -> Outcome {
         let me = usize::from(cpu);
         let plan = turn.scenario;
         let regs = self.threads[thread].regs;
@@ -172,7 +142,7 @@ impl<M: Memory> World<M> {
                 self.set(thread, to, after);
             }
             Op::Store { at, value, order } => {
-                let (at, value) = (at.find(&regs, cpu), value_of(value, &regs));
+                let (at, value) = (at.find(&regs, cpu), value.of(&regs));
                 turn.tell(|| format!("{} = {}", plan.name(at), signed(value)));
                 self.memory.store(me, at, value, order);
             }
@@ -183,7 +153,7 @@ impl<M: Memory> World<M> {
             }
             Op::LockedAdd { at, by, unless, before, order } => {
                 // One that changes nothing is a load; as an update it is stronger under TSO only.
-                let (at, by) = (at.find(&regs, cpu), value_of(by, &regs));
+                let (at, by) = (at.find(&regs, cpu), by.of(&regs));
                 let add = |old| if unless.holds(old) { old } else { old.wrapping_add(by) };
                 let found = self.memory.update(me, at, order, add);
                 let after = signed(add(found));
@@ -191,13 +161,14 @@ impl<M: Memory> World<M> {
                 self.set(thread, before, found);
             }
             Op::Swap { at, value, before, order } => {
-                let (at, value) = (at.find(&regs, cpu), value_of(value, &regs));
+                let (at, value) = (at.find(&regs, cpu), value.of(&regs));
                 let found = self.memory.update(me, at, order, |_| value);
                 turn.tell(|| format!("{} = {value}, which was {found}", plan.name(at)));
                 self.set(thread, before, found);
             }
-            _ => {}
+            _ => return self.handle(thread, cpu, op, turn),
         }
+        Outcome::Moved
     }
 
     /// What is done to objects.
@@ -234,7 +205,7 @@ impl<M: Memory> World<M> {
                 }
                 self.set(thread, reg, 0);
             }
-            _ => {}
+            _ => return self.copy(thread, cpu, op, turn),
         }
         Outcome::Moved
     }
@@ -268,11 +239,12 @@ impl<M: Memory> World<M> {
                 }
                 self.set(thread, newest, first);
             }
-            _ => {}
+            _ => return self.synchronise(thread, cpu, op, turn),
         }
         Outcome::Moved
     }
 
+    /// What threads do to each other.
     fn synchronise(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) -> Outcome {
         let me = usize::from(cpu);
         match op {
@@ -309,7 +281,7 @@ impl<M: Memory> World<M> {
                 let asleep = self.threads.iter_mut().filter(|other| other.sleeps_on == Some(at));
                 asleep.for_each(|other| other.sleeps_on = None);
             }
-            _ => {}
+            _ => return Outcome::Violation("not an instruction of its own".into()),
         }
         Outcome::Moved
     }

@@ -362,7 +362,7 @@ impl<M: Memory> World<M> {
             None => true,
             Some(Op::Rest) => self.machine.pending() == Action::Idle,
             Some(Op::RestAt(at, value)) => {
-                let value = super::step::value_of(value, &self.threads[thread].regs);
+                let value = value.of(&self.threads[thread].regs);
                 self.memory.newest(at) == value
             }
             Some(_) => {
@@ -441,27 +441,17 @@ impl<M: Memory> World<M> {
                     None
                 }
                 Op::Set(to, value) => {
-                    me.regs[to as usize] = super::step::value_of(value, &me.regs);
+                    me.regs[to as usize] = value.of(&me.regs);
                     None
                 }
                 Op::Calculate(to, how, by) => {
-                    let by = super::step::value_of(by, &me.regs);
+                    let by = by.of(&me.regs);
                     me.regs[to as usize] = how(me.regs[to as usize], by);
                     None
                 }
-                Op::IfIs(reg, value, to) => {
-                    let value = super::step::value_of(value, &me.regs);
-                    (me.regs[reg as usize] == value).then_some(to)
+                Op::If(reg, holds, value, to) => {
+                    holds(me.regs[reg as usize], value.of(&me.regs)).then_some(to)
                 }
-                Op::IfLess(reg, value, to) => {
-                    let value = super::step::value_of(value, &me.regs);
-                    (me.regs[reg as usize] < value).then_some(to)
-                }
-                Op::IfNot(reg, value, to) => {
-                    let value = super::step::value_of(value, &me.regs);
-                    (me.regs[reg as usize] != value).then_some(to)
-                }
-                Op::IfBitless(reg, bits, to) => (me.regs[reg as usize] & bits == 0).then_some(to),
                 Op::IfEnded(cookie, to) => {
                     let cookie = Cookie::from_bits(me.regs[cookie as usize]);
                     let machine = &self.machine;

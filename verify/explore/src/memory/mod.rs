@@ -20,63 +20,53 @@ pub(crate) const VARIABLES: usize = 4;
 
 /// A shared atomic word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Location {
-    /// The published pointer: the number of an object.
-    Pointer,
-    /// `gp.ctr`.
-    GpCtr,
-    /// The sequence as last made visible.
-    Completed,
-    /// How many holdouts the sleeping driver waits for.
-    Wake,
-    /// A variable of a litmus test.
-    Variable(u8),
-    /// The word of a reader's slot.
-    Word(u8),
-    /// The marks of a reader's slot.
-    Attention(u8),
-}
+pub(crate) struct Location(u8);
 
 /// How many [`Location`]s there are.
 pub(crate) const LOCATIONS: usize = 4 + VARIABLES + 2 * THREADS;
 
 impl Location {
-    pub(crate) fn index(self) -> usize {
-        match self {
-            Self::Pointer => 0,
-            Self::GpCtr => 1,
-            Self::Completed => 2,
-            Self::Wake => 3,
-            Self::Variable(variable) => 4 + usize::from(variable),
-            Self::Word(slot) => 4 + VARIABLES + usize::from(slot),
-            Self::Attention(slot) => 4 + VARIABLES + THREADS + usize::from(slot),
-        }
+    /// The published pointer: the number of an object.
+    pub(crate) const POINTER: Self = Self(0);
+    /// `gp.ctr`.
+    pub(crate) const GP_CTR: Self = Self(1);
+    /// The sequence as last made visible.
+    pub(crate) const COMPLETED: Self = Self(2);
+    /// How many holdouts the sleeping driver waits for.
+    pub(crate) const WAKE: Self = Self(3);
+
+    /// A variable of a litmus test.
+    pub(crate) const fn variable(variable: u8) -> Self {
+        Self(4 + variable)
+    }
+
+    /// The word of a reader's slot.
+    pub(crate) const fn word(slot: u8) -> Self {
+        Self::variable(VARIABLES as u8 + slot)
+    }
+
+    /// The marks of a reader's slot.
+    pub(crate) const fn attention(slot: u8) -> Self {
+        Self::word(THREADS as u8 + slot)
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
     }
 
     /// The one whose [`index`](Self::index) this is.
-    pub(crate) fn nth(index: usize) -> Self {
-        let known = [Self::Pointer, Self::GpCtr, Self::Completed, Self::Wake];
-        match index.checked_sub(known.len()) {
-            None => known[index],
-            Some(after) if after < VARIABLES => Self::Variable(after as u8),
-            Some(after) if after < VARIABLES + THREADS => Self::Word((after - VARIABLES) as u8),
-            Some(after) => Self::Attention((after - VARIABLES - THREADS) as u8),
-        }
+    pub(crate) const fn nth(index: usize) -> Self {
+        Self(index as u8)
     }
 }
 
 impl core::fmt::Display for Location {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Pointer => write!(f, "ptr"),
-            Self::GpCtr => write!(f, "gp.ctr"),
-            Self::Completed => write!(f, "completed"),
-            Self::Wake => write!(f, "wake"),
-            Self::Variable(variable) => {
-                write!(f, "{}", ['x', 'y', 'z', 'w'][usize::from(*variable)])
-            }
-            Self::Word(slot) => write!(f, "word[{slot}]"),
-            Self::Attention(slot) => write!(f, "attention[{slot}]"),
+        let names = ["ptr", "gp.ctr", "completed", "wake", "x", "y", "z", "w"];
+        match self.index().checked_sub(names.len()) {
+            None => f.write_str(names[self.index()]),
+            Some(slot) if slot < THREADS => write!(f, "word[{slot}]"),
+            Some(more) => write!(f, "attention[{}]", more - THREADS),
         }
     }
 }

@@ -305,6 +305,15 @@ impl<M: Memory> World<M> {
         (0..self.threads.len()).filter(is_registered).collect()
     }
 
+    /// The heavy fence in one step: what a mutant does too early.
+    pub(super) fn fence_at_once(&mut self, me: usize) {
+        self.memory.heavy_begin(me);
+        for reader in self.registered_but(me) {
+            self.memory.heavy_arrives(me, reader);
+        }
+        self.memory.heavy_end(me);
+    }
+
     /// The heavy fence, or what does in its place.
     pub(super) fn begin_fence(
         &mut self,
@@ -361,11 +370,11 @@ impl<M: Memory> World<M> {
     fn announce(&mut self, turn: &mut Turn<'_>, number: Number) -> Outcome {
         let me = turn.me;
         let order = if turn.is(Mutant::RelaxedAnnounce) { Relaxed } else { Release };
-        self.memory.store(me, Location::GpCtr, word::entered(number), order);
+        self.memory.store(me, Location::GP_CTR, word::entered(number), order);
         turn.tell(|| format!("gp.ctr = {:#x}", word::entered(number)));
         if turn.is(Mutant::CompletedBeforeScan) {
             let sequence = self.machine.sequence().end();
-            self.memory.store(me, Location::Completed, sequence.to_bits(), Release);
+            self.memory.store(me, Location::COMPLETED, sequence.to_bits(), Release);
         }
         let outcome = self.report_event(turn, Event::Announced);
         if turn.is(Mutant::AnnounceBeforeFence) {
@@ -405,8 +414,8 @@ impl<M: Memory> World<M> {
 
     pub(super) fn load_word(&mut self, turn: &mut Turn<'_>, slot: u8) -> u64 {
         let order = if turn.is(Mutant::RelaxedScan) { Relaxed } else { Acquire };
-        let value = self.memory.load(turn.me, Location::Word(slot), order, turn.choice);
-        turn.tell(|| format!("load {}: {value:#x}", Location::Word(slot)));
+        let value = self.memory.load(turn.me, Location::word(slot), order, turn.choice);
+        turn.tell(|| format!("load {}: {value:#x}", Location::word(slot)));
         value
     }
 
@@ -431,7 +440,7 @@ impl<M: Memory> World<M> {
         let me = turn.me;
         let left = |value| !word::is_holdout(value, number);
         let leavers: Vec<Location> = members(self.registry.holdouts)
-            .map(Location::Word)
+            .map(Location::word)
             .filter(|at| self.memory.may_load(me, *at, left))
             .collect();
         if self.held_by.is_some() || leavers.is_empty() {
@@ -446,7 +455,7 @@ impl<M: Memory> World<M> {
 
     fn complete(&mut self, turn: &mut Turn<'_>, sequence: Sequence) -> Outcome {
         let order = if turn.is(Mutant::RelaxedComplete) { Relaxed } else { Release };
-        self.memory.store(turn.me, Location::Completed, sequence.to_bits(), order);
+        self.memory.store(turn.me, Location::COMPLETED, sequence.to_bits(), order);
         turn.tell(|| format!("completed = {:#x}", sequence.to_bits()));
         if !turn.is(Mutant::NobodyIsNotified) {
             self.notify();

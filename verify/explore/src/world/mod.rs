@@ -230,7 +230,7 @@ impl<M: Memory> World<M> {
     /// Whether the end is the one that the litmus test asks about.
     fn is_outcome(&self, scenario: &Scenario) -> bool {
         let (outcome, finally) = (&scenario.outcome, &scenario.finally);
-        let variable = |variable| self.memory.newest(Location::Variable(variable));
+        let variable = |variable| self.memory.newest(Location::variable(variable));
         !(outcome.is_empty() && finally.is_empty())
             && outcome
                 .iter()
@@ -330,19 +330,19 @@ impl<M: Memory> World<M> {
     fn litmus(&mut self, turn: &mut Turn<'_>, op: Op) -> Outcome {
         match op {
             Op::Set(variable, value) => {
-                let at = Location::Variable(variable);
+                let at = Location::variable(variable);
                 self.memory.race(turn.me, at, u64::from(value), turn.choice);
                 turn.tell(|| format!("{at} = {value}"));
             }
             Op::Publish(variable, value) => {
-                let at = Location::Variable(variable);
+                let at = Location::variable(variable);
                 let is_relaxed = turn.is(Mutant::RelaxedPublication);
                 let order = if is_relaxed { Ordering::Relaxed } else { Ordering::Release };
                 self.memory.store(turn.me, at, u64::from(value), order);
                 turn.tell(|| format!("{at} = {value}, published"));
             }
             Op::Get(variable) | Op::Follow(variable) => {
-                let at = Location::Variable(variable);
+                let at = Location::variable(variable);
                 let is_relaxed = matches!(op, Op::Get(_)) || turn.is(Mutant::RelaxedPointerLoad);
                 let order = if is_relaxed { Ordering::Relaxed } else { Ordering::Acquire };
                 let value = self.memory.load(turn.me, at, order, turn.choice);
@@ -358,29 +358,29 @@ impl<M: Memory> World<M> {
 /// Initial values, and who may load what.
 fn layout(scenario: &Scenario, number: grace::Number, sequence: Sequence) -> Layout {
     let mut initial = [0; LOCATIONS];
-    initial[Location::GpCtr.index()] = word::entered(number);
-    initial[Location::Completed.index()] = sequence.to_bits();
+    initial[Location::GP_CTR.index()] = word::entered(number);
+    initial[Location::COMPLETED.index()] = sequence.to_bits();
     let mut loaders = [0; LOCATIONS];
     for (index, thread) in scenario.threads.iter().enumerate() {
         let mut loads = |at: Location| loaders[at.index()] |= 1 << index;
         for op in &thread.program {
             match op {
                 Op::Lock | Op::Online | Op::QuiescentState if thread.liburcu => {}
-                Op::Lock | Op::Online | Op::QuiescentState => loads(Location::GpCtr),
-                Op::Read => loads(Location::Pointer),
-                Op::Poll => loads(Location::Completed),
+                Op::Lock | Op::Online | Op::QuiescentState => loads(Location::GP_CTR),
+                Op::Read => loads(Location::POINTER),
+                Op::Poll => loads(Location::COMPLETED),
                 // The thread that stores must know what came before, as one who loads does.
                 Op::Get(at) | Op::Follow(at) | Op::Set(at, _) | Op::Publish(at, _) => {
-                    loads(Location::Variable(*at))
+                    loads(Location::variable(*at))
                 }
                 Op::Wait | Op::WaitImpatiently | Op::Advance | Op::AdvanceAtTick => {
-                    loads(Location::Wake);
-                    (0..THREADS as u8).for_each(|slot| loads(Location::Word(slot)));
+                    loads(Location::WAKE);
+                    (0..THREADS as u8).for_each(|slot| loads(Location::word(slot)));
                 }
                 _ => {}
             }
             if matches!(op, Op::Unlock | Op::QuiescentState | Op::Offline | Op::Unregister) {
-                (0..THREADS as u8).for_each(|slot| loads(Location::Attention(slot)));
+                (0..THREADS as u8).for_each(|slot| loads(Location::attention(slot)));
             }
         }
     }

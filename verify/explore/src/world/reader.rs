@@ -78,7 +78,7 @@ impl<M: Memory> World<M> {
     }
 
     fn store_word(&mut self, turn: &mut Turn<'_>, value: u64, release: bool) {
-        let at = Location::Word(self.slot(turn.me));
+        let at = Location::word(self.slot(turn.me));
         self.threads[turn.me].word = value;
         self.memory.store(turn.me, at, value, if release { Release } else { Relaxed });
         turn.tell(|| format!("{at} = {value:#x}"));
@@ -89,7 +89,7 @@ impl<M: Memory> World<M> {
         let value = if turn.scenario.threads[turn.me].liburcu {
             word::entered(turn.scenario.start.number)
         } else {
-            self.memory.load(turn.me, Location::GpCtr, order, turn.choice)
+            self.memory.load(turn.me, Location::GP_CTR, order, turn.choice)
         };
         turn.tell(|| format!("load gp.ctr: {value:#x}"));
         self.threads[turn.me].loaded = value;
@@ -133,7 +133,7 @@ impl<M: Memory> World<M> {
             return self.read_object(turn);
         }
         let order = if turn.is(Mutant::RelaxedPointerLoad) { Relaxed } else { Acquire };
-        let object = self.memory.load(turn.me, Location::Pointer, order, turn.choice);
+        let object = self.memory.load(turn.me, Location::POINTER, order, turn.choice);
         turn.tell(|| format!("load ptr: object {object}"));
         self.threads[turn.me].object = object as u8;
         self.goto(turn.me, At::Second)
@@ -186,7 +186,7 @@ impl<M: Memory> World<M> {
 
     fn report(&mut self, turn: &mut Turn<'_>, report: Report) -> Outcome {
         let me = turn.me;
-        let attention = Location::Attention(self.slot(me));
+        let attention = Location::attention(self.slot(me));
         let next = match report {
             Report::Fence => {
                 self.memory.fence(me);
@@ -219,7 +219,7 @@ impl<M: Memory> World<M> {
     /// Takes the mark off a slot; the thread that finds it there must count for the driver.
     pub(super) fn take_mark(&mut self, turn: &mut Turn<'_>, slot: u8) -> bool {
         let order = if turn.is(Mutant::RelaxedMarkTake) { Relaxed } else { AcqRel };
-        let at = Location::Attention(slot);
+        let at = Location::attention(slot);
         let before = self.memory.update(turn.me, at, order, |marks| marks & !WAITED_FOR);
         turn.tell(|| format!("takes the mark off {at}, which was {before}"));
         before & WAITED_FOR != 0
@@ -229,7 +229,7 @@ impl<M: Memory> World<M> {
     pub(super) fn count_down(&mut self, turn: &mut Turn<'_>) -> bool {
         let order = if turn.is(Mutant::RelaxedCount) { Relaxed } else { AcqRel };
         let subtract = |count| u64::from((count as u32).wrapping_sub(1));
-        let before = self.memory.update(turn.me, Location::Wake, order, subtract);
+        let before = self.memory.update(turn.me, Location::WAKE, order, subtract);
         turn.tell(|| format!("wake -= 1, was {before}"));
         before == 1
     }
@@ -260,9 +260,9 @@ impl<M: Memory> World<M> {
         self.threads[me].slot = Some(slot);
         self.threads[me].registered = true;
         self.threads[me].word = word::QUIESCENT;
-        self.memory.store(me, Location::Word(slot), word::QUIESCENT, Relaxed);
+        self.memory.store(me, Location::word(slot), word::QUIESCENT, Relaxed);
         let kept = if turn.is(Mutant::ForgottenMark) { 0 } else { WAITED_FOR };
-        self.memory.update(me, Location::Attention(slot), Relaxed, |marks| marks & kept);
+        self.memory.update(me, Location::attention(slot), Relaxed, |marks| marks & kept);
         if !turn.is(Mutant::NoRegistration) {
             self.registry.readers |= 1 << slot;
         }

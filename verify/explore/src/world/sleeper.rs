@@ -18,13 +18,7 @@ impl<M: Memory> World<M> {
         let me = turn.me;
         if turn.is(Mutant::MarkAfterFence) && *self.todo(me) == 0 {
             *self.todo(me) = u8::MAX; // the fence, all at once, comes first
-            self.memory.heavy_begin(me);
-            for reader in 0..self.threads.len() {
-                if reader != me && self.threads[reader].registered {
-                    self.memory.heavy_arrives(me, reader);
-                }
-            }
-            self.memory.heavy_end(me);
+            self.fence_at_once(me);
             turn.tell(|| "heavy fence, too early".into());
             return Outcome::Moved;
         }
@@ -37,7 +31,7 @@ impl<M: Memory> World<M> {
         *self.todo(me) = holdouts;
         let count = holdouts.count_ones();
         let add = |old| u64::from((old as u32).wrapping_add(count));
-        self.memory.update(me, Location::Wake, Relaxed, add);
+        self.memory.update(me, Location::WAKE, Relaxed, add);
         turn.tell(|| format!("wake += {count}"));
         self.goto_step(turn, Step::Mark)
     }
@@ -45,7 +39,7 @@ impl<M: Memory> World<M> {
     pub(super) fn mark(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
         if let Some(slot) = members(*self.todo(me)).next() {
-            let at = Location::Attention(slot);
+            let at = Location::attention(slot);
             self.memory.update(me, at, Relaxed, |marks| marks | WAITED_FOR);
             *self.todo(me) &= !(1 << slot);
             turn.tell(|| format!("marks {at}"));
@@ -99,7 +93,7 @@ impl<M: Memory> World<M> {
 
     pub(super) fn load_wake(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let order = if turn.is(Mutant::RelaxedWakeLoad) { Relaxed } else { Acquire };
-        let left = self.memory.load(turn.me, Location::Wake, order, turn.choice);
+        let left = self.memory.load(turn.me, Location::WAKE, order, turn.choice);
         turn.tell(|| format!("load wake: {left}"));
         let step = if left == 0 || self.is_superseded(turn.me) {
             Step::Report(Event::Woken)
@@ -120,13 +114,13 @@ impl<M: Memory> World<M> {
         if !turn.is(Mutant::MarksOutliveTheirDriver) {
             let mut withdrawn = 0;
             for slot in members(self.registry.holdouts) {
-                let at = Location::Attention(slot);
+                let at = Location::attention(slot);
                 let before = self.memory.update(me, at, AcqRel, |marks| marks & !WAITED_FOR);
                 withdrawn += before & WAITED_FOR;
             }
             if withdrawn != 0 {
                 let subtract = |count| u64::from((count as u32).wrapping_sub(withdrawn as u32));
-                self.memory.update(me, Location::Wake, AcqRel, subtract);
+                self.memory.update(me, Location::WAKE, AcqRel, subtract);
             }
             self.wake_driver();
         }
@@ -137,7 +131,7 @@ impl<M: Memory> World<M> {
     /// `futex_wait`: sleeps unless the value has changed.
     pub(super) fn sleep(&mut self, turn: &mut Turn<'_>, seen: u64) -> Outcome {
         self.memory.system_call(turn.me);
-        if self.memory.newest(Location::Wake) == seen {
+        if self.memory.newest(Location::WAKE) == seen {
             self.threads[turn.me].asleep = Some(Asleep::Wake);
             turn.tell(|| "sleeps until the holdouts have left".into());
         }

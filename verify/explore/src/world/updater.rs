@@ -46,13 +46,7 @@ impl<M: Memory> World<M> {
     fn publish(&mut self, turn: &mut Turn<'_>, object: u8) -> Outcome {
         let me = turn.me;
         if turn.is(Mutant::FenceBeforePublication) && self.threads[me].at == At::Begin {
-            self.memory.heavy_begin(me);
-            for reader in 0..self.threads.len() {
-                if reader != me && self.threads[reader].registered {
-                    self.memory.heavy_arrives(me, reader);
-                }
-            }
-            self.memory.heavy_end(me);
+            self.fence_at_once(me);
             turn.tell(|| "the heavy fence, too early".into());
             return self.goto(me, At::Second);
         }
@@ -61,11 +55,11 @@ impl<M: Memory> World<M> {
         let relaxed = turn.is(Mutant::RelaxedPublication);
         let old = if swap {
             let order = if relaxed { Acquire } else { AcqRel };
-            self.memory.update(me, Location::Pointer, order, |_| u64::from(object))
+            self.memory.update(me, Location::POINTER, order, |_| u64::from(object))
         } else {
             let old = self.threads[me].published;
             let order = if relaxed { Relaxed } else { Release };
-            self.memory.store(me, Location::Pointer, u64::from(object), order);
+            self.memory.store(me, Location::POINTER, u64::from(object), order);
             u64::from(old)
         };
         self.threads[me].old = old as u8;
@@ -144,7 +138,7 @@ impl<M: Memory> World<M> {
     fn poll(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
         let order = if turn.is(Mutant::RelaxedPoll) { Relaxed } else { Acquire };
-        let bits = self.memory.load(me, Location::Completed, order, turn.choice);
+        let bits = self.memory.load(me, Location::COMPLETED, order, turn.choice);
         let done = Sequence::from_bits(bits).is_done(self.cookie(me));
         turn.tell(|| {
             format!("load completed: {bits:#x}, {}", if done { "done" } else { "not yet" })
