@@ -19,6 +19,7 @@
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
+use std::iter;
 use std::mem::offset_of;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -317,17 +318,25 @@ impl LockFreeQueue {
     /// # Safety
     /// The caller is in a read-side critical section of the queue's domain.
     pub(super) unsafe fn is_empty(&self) -> bool {
-        // Acquire: pairs with the Release that moved it here.
-        let mut node = self.first.load(Acquire);
-        // SAFETY: null once `take_first` has taken the last; else it was the first in our section,
-        // or behind that, and is not freed in it.
-        while !node.is_null() && unsafe { SharedNode::is_dummy(node) } {
-            // SAFETY: as above.
-            let link = unsafe { &(*node).next };
+        // SAFETY: by the contract.
+        let mut nodes = unsafe { self.nodes() };
+        // SAFETY: as above.
+        nodes.all(|node| unsafe { SharedNode::is_dummy(node.as_ptr()) })
+    }
+
+    /// Its nodes, from the first to the last, with its dummies.
+    ///
+    /// # Safety
+    /// As of [`is_empty`](Self::is_empty), as long as the iterator is used.
+    pub(super) unsafe fn nodes(&self) -> impl Iterator<Item = NonNull<SharedNode>> {
+        // Acquire: pairs with the Release that moved it here. Null once `take_first` has taken the
+        // last.
+        iter::successors(NonNull::new(self.first.load(Acquire)), |node| {
+            // SAFETY: it was the first in our section, or behind that, and is not freed in it.
+            let link = unsafe { &node.as_ref().next };
             // Acquire: pairs with the exchange that linked it.
-            node = link.load(Acquire);
-        }
-        node.is_null()
+            NonNull::new(link.load(Acquire))
+        })
     }
 
     /// Takes the first node of a queue that has one user, at its end: once it has taken the last,

@@ -144,6 +144,15 @@ impl LockFreeStack {
         }
     }
 
+    /// Its nodes, topmost first. They stay on it.
+    ///
+    /// # Safety
+    /// As [`pop`](Self::pop), as long as the iterator is used.
+    pub(super) unsafe fn nodes(&self) -> Unstacked {
+        // Acquire: as in `pop`.
+        Unstacked { next: self.top.load(Acquire) }
+    }
+
     /// Pops all nodes, in constant time. They come topmost first.
     ///
     /// # Progress

@@ -73,7 +73,7 @@ impl<N: Send + 'static, T: Send + 'static> Valued<N, T> {
     }
 }
 
-/// What a structure of values has by its `new`, `push` and `is_empty`.
+/// What a structure of values has by its `new`, `push`, `is_empty` and `nodes`.
 macro_rules! collected_by_push {
     ($structure:ident) => {
         $crate::domain::impls::default_by!(new, impl<T: Send + 'static> Default for $structure<T>);
@@ -81,6 +81,15 @@ macro_rules! collected_by_push {
         $crate::domain::impls::shown_in_part!(
             [T: Send + 'static] $structure<T> { is_empty: |this| this.is_empty() }
         );
+
+        $crate::reclaim::weigh::owns! {
+            /// Its nodes, which are counted one by one; not what the values own.
+            [T: Send + 'static] $structure<T>, true, |this| {
+                let _section = guard::read();
+                // SAFETY: in a section of the global domain, in which no node is freed.
+                unsafe { this.nodes.nodes() }.count().saturating_mul(size_of::<Node<T>>())
+            };
+        }
 
         $crate::collections::extended::extended!(
             [T: Send + 'static] $structure<T>, T,
