@@ -28,7 +28,7 @@ use core::ptr::NonNull;
 use grace::srcu::{Action, Event, Sequence, SrcuMachine};
 use grace::{Segments, Urgency};
 
-pub use grace::srcu::{AdaptiveDelay, Cookie, Delay, Published, Wait};
+pub use grace::srcu::{AdaptiveDelay, Cookie, Delay, Published, Situation, Wait};
 
 use crate::head::{Head, Queue, Run};
 use crate::lock::Lock;

@@ -311,13 +311,13 @@ fn run<E: GracePeriods<CPUS> + 'static>(seed: u64) {
         Variant::V2 { sched_qs_jiffies: 3 },
         Variant::Today,
     ];
-    let small = |mut options: Options| {
+    let small = |options: &mut Options| {
         let tree = &mut options.tree;
         tree.variant = variants[seed as usize % variants.len()];
         (tree.leaf_fanout, tree.fanout) = (2, 2);
         (tree.qhimark, tree.qlowmark, tree.qovld, tree.blimit) = (6, 2, 9, 3);
         (tree.sched_qs_jiffies, tree.stall_jiffies) = (3, 30);
-        Options { callbacks_max: 60, bytes_max: 20_000, ..options }
+        (options.callbacks_max, options.bytes_max) = (60, 20_000);
     };
     let world = Rc::new(World {
         machine: Rc::new(Machine::<CPUS, E>::with(0, small)),

@@ -6,9 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 
-use grace::srcu::Situation;
 use kernel::Refused;
-use kernel::srcu::{AdaptiveDelay, Delay, Published, Srcu, SrcuGuard, Wait};
+use kernel::srcu::{AdaptiveDelay, Delay, Published, Situation, Srcu, SrcuGuard, Wait};
 
 use crate::board::{
     Board, TICK_NS, Wires, as_thread, callback, count, counter, interrupt_after, migrate, on,

@@ -94,3 +94,13 @@ pub use self::{
 };
 
 pub use self::id_map::{Id, Mark};
+
+use crate::domain::tag::DomainTag;
+use crate::reclaim::weigh::owns;
+
+owns! {
+    /// Values are weighed when they are removed or replaced.
+    [V: Send + Sync + 'static, D: DomainTag] IdMap<V, D>, false;
+    [] Id, false;
+    [] Mark, false;
+}

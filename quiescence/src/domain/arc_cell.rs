@@ -438,8 +438,3 @@ impl<P: RefCnt<Target: fmt::Display>> fmt::Display for ArcCellAny<P> {
         self.load().fmt(f)
     }
 }
-
-/// A value is weighed when the cell gives it up.
-impl<P: RefCnt> Weigh for ArcCellAny<P> {
-    const OWNS: bool = false;
-}

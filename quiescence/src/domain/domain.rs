@@ -14,7 +14,6 @@ use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{self, DomainState};
 use crate::reclaim::free::AtLimit;
 use crate::reclaim::retire::{Retire, WithSize};
-use crate::reclaim::weigh::Weigh;
 use crate::reclaim::worker;
 
 /// A domain: a set of readers. They delay its grace periods and no others.
@@ -275,9 +274,4 @@ pub(crate) fn synchronize<K: DomainTag>(
     let core = domain_state::known(tag);
     // Again if a waker has begun a section on this thread meanwhile: `may_wait` panics then.
     while !core.grace_periods.synchronize(urgency, may_wait(core, "synchronize", location)) {}
-}
-
-/// A handle of a shared domain.
-impl<K: DomainTag> Weigh for Domain<K> {
-    const OWNS: bool = false;
 }

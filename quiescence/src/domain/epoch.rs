@@ -87,3 +87,12 @@ pub use guard::{Guard, unprotected};
 pub use owned::Owned;
 pub use pointable::Pointable;
 pub use shared::{Pointer, Shared};
+
+use crate::reclaim::weigh::{Weigh, owns};
+
+owns! {
+    /// A handle of a shared domain.
+    [] Collector, false;
+    [T: ?Sized + Pointable] Atomic<T>, false;
+    [T: ?Sized + Pointable + Weigh] Owned<T>, true, |owner| (**owner).weight();
+}

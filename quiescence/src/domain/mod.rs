@@ -47,3 +47,27 @@ mod statistics;
 pub(crate) mod tasks;
 #[cfg(feature = "tokio")]
 pub mod tokio;
+
+use self::tag::DomainTag;
+use crate::reclaim::weigh::{Weigh, owns};
+
+owns! {
+    /// A handle of a shared domain.
+    [K: DomainTag] domain::Domain<K>, false;
+    /// As a [`Domain`](crate::Domain).
+    [] srcu::Srcu, false;
+    /// As a [`Domain`](crate::Domain).
+    [] hazard::HazardDomain, false;
+    [] cookie::Cookie, false;
+    /// What is in it is weighed where it is replaced there.
+    [T: Send + Sync + 'static, K: DomainTag] rcu::Rcu<T, K>, false;
+    /// As [`Rcu`](crate::Rcu).
+    [T: Send + Sync + 'static, K: DomainTag] rcu::RcuOption<T, K>, false;
+    [] rcu::Version, false;
+    /// A value is weighed when the cell gives it up.
+    [P: arc_cell::RefCnt] arc_cell::ArcCellAny<P>, false;
+    /// What its pointer owns.
+    [P: exact_cell::Counted + Weigh] exact_cell::ExactCell<P>, P::OWNS, |cell| {
+        P::owned(&cell.load())
+    };
+}

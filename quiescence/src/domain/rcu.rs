@@ -382,13 +382,3 @@ impl<T: Send + Sync + fmt::Debug + 'static, K: DomainTag> fmt::Debug for RcuOpti
         f.debug_tuple("RcuOption").field(&self.read()).finish()
     }
 }
-
-/// What is in it is weighed where it is replaced there.
-impl<T: Send + Sync + 'static, K: DomainTag> Weigh for Rcu<T, K> {
-    const OWNS: bool = false;
-}
-
-/// As [`Rcu`](crate::Rcu).
-impl<T: Send + Sync + 'static, K: DomainTag> Weigh for RcuOption<T, K> {
-    const OWNS: bool = false;
-}

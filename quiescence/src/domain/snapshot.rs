@@ -23,6 +23,7 @@ use buffer::Buffer;
 use crate::domain::impls::made_of_value;
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::os::user_code::{self, Site};
+use crate::reclaim::weigh::owns;
 use crate::rseq;
 
 /// A value of a few words that many threads read as a whole and some replace.
@@ -222,6 +223,11 @@ impl<T: Copy + Send> Drop for Snapshot<T> {
 }
 
 made_of_value!(Snapshot<T: Copy, Send>, new);
+
+owns! {
+    /// Two buffers: it has more if several threads have ever updated it at once, one if none has.
+    [T: Copy + Send] Snapshot<T>, true, |_snapshot| 2 * Buffer::<T>::LAYOUT.size();
+}
 
 impl<T: Copy + Send + fmt::Debug> fmt::Debug for Snapshot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

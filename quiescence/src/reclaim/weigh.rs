@@ -2,6 +2,8 @@
 
 mod owners;
 
+pub(crate) use owners::{all, owns};
+
 use std::fmt;
 
 use crate::os::user_code::{Site, caught};
@@ -13,8 +15,10 @@ use std::sync::atomic::Ordering::Relaxed;
 /// while it waits for a grace period. [`Rcu`](crate::Rcu) and [`RcuOption`](crate::RcuOption)
 /// require it.
 ///
-/// The standard library's data, collections, locks, files, and sockets of TCP and UDP implement it.
-/// For a type of your own, derive it:
+/// The standard library's data, collections, locks, files, and sockets of TCP and UDP implement it,
+/// and so do this library's types (but no [`Queue`](crate::collections::Queue) or
+/// [`Stack`](crate::collections::Stack), which do not know how long they are). For a type of your
+/// own, derive it:
 /// ```
 /// use quiescence::{Rcu, Weigh};
 ///
@@ -57,9 +61,10 @@ use std::sync::atomic::Ordering::Relaxed;
 /// [`LazyLock`](std::sync::LazyLock), which does not say whether it has a value. A
 /// [`Mutex`](std::sync::Mutex) that is locked at that moment counts as empty.
 ///
-/// Values in an [`Rcu`](crate::Rcu), an [`RcuOption`](crate::RcuOption) or an
-/// [`IdMap`](crate::collections::IdMap) count when they are replaced or removed there. They do not
-/// if a value that waits owns the cell or the map itself.
+/// Values in an [`Rcu`](crate::Rcu), an [`RcuOption`](crate::RcuOption) or one of this library's
+/// [collections](crate::collections) count when they are replaced or removed there. They do not if
+/// a value that waits owns the cell or the collection itself: that counts with its own memory, an
+/// [`IdMap`](crate::collections::IdMap) with none.
 ///
 /// # Cost
 /// A collection is iterated over if its elements own memory ([`OWNS`](Self::OWNS)); otherwise its

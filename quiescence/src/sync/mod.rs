@@ -78,3 +78,18 @@ pub use limit_counter::LimitCounter;
 pub use local_global::{LocalGlobalLock, LocalGlobalReadGuard, LocalGlobalWriteGuard};
 pub use per_cpu::PerCpu;
 pub use seq_lock::{SeqLock, SeqLockGuard};
+
+use crate::reclaim::weigh::{Weigh, owns};
+
+owns! {
+    /// Its words for each CPU are of a stock that the process keeps.
+    [] Counter, false;
+    /// As a [`Counter`].
+    [] ExactCounter, false;
+    /// As a [`Counter`].
+    [] LimitCounter, false;
+    [T: NoUninit] Latch<T>, false;
+    [T: NoUninit] SeqLock<T>, false;
+    /// What a thread writes at that moment, or waits to write, counts for nothing.
+    [T: Weigh] LocalGlobalLock<T>, T::OWNS, |lock| lock.try_read().map_or(0, |value| value.owned());
+}

@@ -4,6 +4,7 @@ use std::{fmt, vec};
 
 use crate::os::percpu;
 use crate::os::user_code::{self, Site};
+use crate::reclaim::weigh::{Weigh, all, owns};
 
 /// Two cache lines, since CPUs fetch them in pairs.
 #[repr(align(128))]
@@ -78,6 +79,12 @@ impl<T> IntoIterator for PerCpu<T> {
         let values: Vec<T> = self.slots.into_iter().map(|slot| slot.0).collect();
         values.into_iter()
     }
+}
+
+owns! {
+    [T: Weigh] PerCpu<T>, true, |values| {
+        size_of_val(&*values.slots).saturating_add(all(values.iter()))
+    };
 }
 
 impl<T: Default> Default for PerCpu<T> {

@@ -149,6 +149,7 @@ fn compare(map: &IdMap<u64>, model: &Model, random: &mut Random) {
     let all: Vec<_> = reader.iter().map(|(id, value)| (id, *value)).collect();
     let expected: Vec<_> = model.entries.values().map(|(id, value, _)| (*id, *value)).collect();
     assert_eq!(all, expected);
+    assert!(reader.iter().eq(&reader));
     for mark in Mark::ALL {
         assert!(reader.marked(mark, ..).map(|(id, _)| id).eq(model.marked(mark)), "{mark:?}");
     }

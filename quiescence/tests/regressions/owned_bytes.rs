@@ -3,7 +3,16 @@
 #![cfg_attr(not(target_os = "linux"), allow(unused_imports))]
 
 use crate::common::*;
-use quiescence::collections::{IdMap, List};
+use quiescence::cell::{ExactCell, Snapshot};
+use quiescence::collections::{IdMap, List, Mark};
+use quiescence::epoch::{Atomic, Collector, Owned};
+use quiescence::hazard::HazardDomain;
+use quiescence::sync::{
+    BigRef, BigRefHandle, Counter, ExactCounter, Latch, LimitCounter, LocalGlobalLock, PerCpu,
+    SeqLock,
+};
+use quiescence::tuning::{Engine, Tuning};
+use quiescence::{Cookie, Version};
 use std::sync::RwLock;
 
 const MIB: usize = 1 << 20;
@@ -251,6 +260,55 @@ fn no_session_with_a_socket_could_be_derived() {
         _idle: std::sync::Condvar,
     }
     const { assert!(!Session::OWNS) };
+}
+
+/// The compiler asked for a derive on the counter.
+#[test]
+fn no_struct_with_a_counter_or_a_sequence_lock_could_be_derived() {
+    #[derive(Weigh)]
+    struct Stats {
+        _counters: (Counter, ExactCounter, LimitCounter),
+        _rates: (SeqLock<u64>, Latch<[u64; 2]>),
+        _domains: (Srcu, HazardDomain, Collector),
+        _settings: (Engine, Tuning),
+        _when: (Option<Cookie>, Option<Version>, Mark),
+        _shared: (BigRefHandle<Vec<u8>>, Atomic<Vec<u8>>),
+        _plain: (LocalGlobalLock<u8>, ExactCell<Option<Weak<u8>>>),
+    }
+    const { assert!(!Stats::OWNS) };
+}
+
+#[test]
+fn what_the_owners_of_this_library_weigh() {
+    let kib = || vec![0_u8; 1_024];
+    let list: List<_> = (0..3).map(|_| kib()).collect();
+    assert_eq!((list.owned(), List::<u8>::new().owned()), (3 * (16 + 24), 0));
+
+    let cell = ExactCell::new(Arc::new(kib()));
+    assert_eq!(cell.owned(), 16 + 24 + 1_024);
+    let other = cell.load_full();
+    assert_eq!((cell.owned(), other.owned()), (0, 0), "each is not the last one");
+    let snapshot = Snapshot::new([0_u64; 4]);
+    snapshot.store([1; 4]);
+    assert_eq!(snapshot.owned(), 2 * 32);
+
+    let table = BigRef::new(kib());
+    let owned = table.owned();
+    assert!((24 + 1_024..24 + 1_024 + 200).contains(&owned), "{owned}");
+    let handle = table.get();
+    assert_eq!((table.owned(), handle.owned()), (owned, 0));
+    table.kill();
+    assert_eq!(table.owned(), 0);
+
+    let locked = LocalGlobalLock::new(kib());
+    let reading = locked.read();
+    assert_eq!(locked.owned(), 1_024);
+    drop(reading);
+    let _writing = locked.write();
+    assert_eq!(locked.owned(), 0);
+    let values = PerCpu::new(|_| kib());
+    assert_eq!(values.owned(), values.len() * (128 + 1_024));
+    assert_eq!(Owned::new(kib()).owned(), 24 + 1_024);
 }
 
 #[test]

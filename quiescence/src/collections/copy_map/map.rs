@@ -8,7 +8,7 @@ use super::iter::Iter;
 use super::tables::Tables;
 use crate::collections::hash_map::{Operation, is_key};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::weigh::Weigh;
+use crate::reclaim::weigh::owns;
 use crate::sync::NoUninit;
 
 /// A concurrent hash map of small pairs that are copied. A look-up returns a copy and needs no
@@ -470,10 +470,8 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
     }
 }
 
-/// Owns what is allocated for its tables and overflow buckets, including pages that went back to
-/// the system.
-impl<K: NoUninit, V: NoUninit, S> Weigh for CopyMap<K, V, S> {
-    fn owned(&self) -> usize {
-        self.tables.bytes()
-    }
+owns! {
+    /// Owns what is allocated for its tables and overflow buckets, including pages that went back
+    /// to the system.
+    [K: NoUninit, V: NoUninit, S] CopyMap<K, V, S>, true, |map| map.tables.bytes();
 }

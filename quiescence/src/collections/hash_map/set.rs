@@ -15,7 +15,7 @@ use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::free::AtLimit;
-use crate::reclaim::weigh::Weigh;
+use crate::reclaim::weigh::{Weigh, owns};
 
 /// A concurrent hash set. Readers take no lock and write nothing that is shared.
 ///
@@ -333,11 +333,9 @@ impl<T: Hash + Eq, S: BuildHasher, D: DomainTag> PartialEq for HashSet<T, S, D> 
 
 impl<T: Hash + Eq, S: BuildHasher, D: DomainTag> Eq for HashSet<T, S, D> {}
 
-/// As of the map.
-impl<T, S, D: DomainTag> Weigh for HashSet<T, S, D> {
-    fn owned(&self) -> usize {
-        self.0.owned()
-    }
+owns! {
+    /// As of the map.
+    [T, S, D: DomainTag] HashSet<T, S, D>, true, |set| set.0.owned();
 }
 
 #[cfg(feature = "serde")]

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use super::map::HashMap;
 use crate::collections::extended::extended;
 use crate::domain::tag::DomainTag;
-use crate::reclaim::weigh::Weigh;
+use crate::reclaim::weigh::{Weigh, owns};
 
 impl<K, V, S> Default for HashMap<K, V, S>
 where
@@ -69,12 +69,10 @@ impl<K: Hash + Eq, V: PartialEq, S: BuildHasher, D: DomainTag> PartialEq for Has
 
 impl<K: Hash + Eq, V: Eq, S: BuildHasher, D: DomainTag> Eq for HashMap<K, V, S, D> {}
 
-/// The table, and the boxes of its entries; not what the entries own, which is weighed where they
-/// are replaced.
-impl<K, V, S, D: DomainTag> Weigh for HashMap<K, V, S, D> {
-    fn owned(&self) -> usize {
-        self.bytes()
-    }
+owns! {
+    /// The table, and the boxes of its entries; not what the entries own, which is weighed where
+    /// they are replaced.
+    [K, V, S, D: DomainTag] HashMap<K, V, S, D>, true, |map| map.bytes();
 }
 
 #[cfg(feature = "serde")]

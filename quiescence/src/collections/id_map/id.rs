@@ -3,8 +3,6 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use crate::reclaim::weigh::Weigh;
-
 /// Names an entry of an [`IdMap`](super::IdMap): the index at which it is, and the *generation*,
 /// which distinguishes it from earlier entries at that index.
 ///
@@ -23,10 +21,6 @@ use crate::reclaim::weigh::Weigh;
 pub struct Id {
     index: u32,
     generation: NonZeroU32,
-}
-
-impl Weigh for Id {
-    const OWNS: bool = false;
 }
 
 impl Id {

@@ -584,8 +584,3 @@ impl<V: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for IdMap<V
         self.read().fmt(f)
     }
 }
-
-/// Values are weighed when they are removed or replaced.
-impl<V: Send + Sync + 'static, D: DomainTag> Weigh for IdMap<V, D> {
-    const OWNS: bool = false;
-}

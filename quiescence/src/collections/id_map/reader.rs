@@ -139,6 +139,20 @@ impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G
     }
 }
 
+impl<'r, V, D, G> IntoIterator for &'r IdMapRef<'_, V, D, G>
+where
+    V: Send + Sync + 'static,
+    D: DomainTag,
+    G: Section<D>,
+{
+    type Item = (Id, &'r V);
+    type IntoIter = Entries<'r, V>;
+
+    fn into_iter(self) -> Entries<'r, V> {
+        self.iter()
+    }
+}
+
 impl<V, D, G> fmt::Debug for IdMapRef<'_, V, D, G>
 where
     V: Send + Sync + fmt::Debug + 'static,
@@ -146,6 +160,6 @@ where
     G: Section<D>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
+        f.debug_map().entries(self).finish()
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::panic::Location;
 
-use super::chain::{Chain, Ends};
+use super::chain::{Chain, Ends, Node};
 use super::reader::{Iter, ListRef};
 use super::updater::ListUpdater;
 use crate::collections::extended::extended;
@@ -16,7 +16,7 @@ use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::{Mutex, Rank, const_unless_loom, lock_another};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::weigh::{Scale, Weigh};
+use crate::reclaim::weigh::{Scale, Weigh, owns};
 
 /// A list that readers traverse without a lock, while one updater at a time changes it. It
 /// corresponds to the kernel's RCU list (`list_add_rcu`, `list_del_rcu`, `list_replace_rcu`).
@@ -263,6 +263,14 @@ impl<T: Send + Sync + 'static, D: DomainTag> Drop for List<T, D> {
 }
 
 default_by!(new, impl<T: Weigh + Send + Sync + 'static> Default for List<T>);
+
+owns! {
+    /// The boxes of its elements; not what the elements own, which is weighed where they are
+    /// removed.
+    [T: Send + Sync + 'static, D: DomainTag] List<T, D>, true, |list| {
+        list.len().saturating_mul(size_of::<Node<T>>())
+    };
+}
 
 impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for List<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

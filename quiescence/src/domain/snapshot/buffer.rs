@@ -36,7 +36,7 @@ pub(super) struct Buffer<T>(NonNull<T>);
 unsafe impl<T: Send> Send for Buffer<T> {}
 
 impl<T> Buffer<T> {
-    const LAYOUT: Layout = {
+    pub(super) const LAYOUT: Layout = {
         let align = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
         match Layout::from_size_align(words::<T>() * 8, align) {
             Ok(layout) => layout,

@@ -1,4 +1,5 @@
-//! What the types of the standard library, and those of this one, own.
+//! What the types of the standard library own, and the settings of this one; and how the rooms
+//! above say it of theirs.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -15,6 +16,8 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock, TryLockError, TryLockResult, Weak}
 use std::{net, time};
 
 use super::Weigh;
+use crate::gp::engine::Engine;
+use crate::gp::tuning::Tuning;
 
 /// What one of each type owns: its generics, the type, whether some value owns anything, and the
 /// bytes, unless no value does.
@@ -23,7 +26,7 @@ macro_rules! owns {
         $(#[$doc:meta])* [$($generics:tt)*] $type:ty, $owns:expr $(, |$value:ident| $bytes:expr)?;
     )*) => {
         $($(#[$doc])*
-        impl<$($generics)*> Weigh for $type {
+        impl<$($generics)*> $crate::reclaim::weigh::Weigh for $type {
             const OWNS: bool = $owns;
 
             $(fn owned(&self) -> usize {
@@ -33,6 +36,7 @@ macro_rules! owns {
         })*
     };
 }
+pub(crate) use owns;
 
 // ---- nothing ------------------------------------------------------------------------------------
 
@@ -55,7 +59,7 @@ own_nothing! {
     std::cmp::Ordering, std::any::TypeId, std::thread::ThreadId, std::alloc::Layout,
     atomic::AtomicBool, atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64,
     atomic::AtomicIsize, atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64,
-    atomic::AtomicUsize, str, OsStr, CStr, Path,
+    atomic::AtomicUsize, str, OsStr, CStr, Path, Engine, Tuning,
 }
 
 owns! {
@@ -102,7 +106,7 @@ tuples! { A 0, B 1, C 2, D 3, E 4, F 5, G 6 }
 tuples! { A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7 }
 
 /// What elements own; without a look at them, if that is nothing.
-fn all<'a, T: Weigh + 'a>(elements: impl IntoIterator<Item = &'a T>) -> usize {
+pub(crate) fn all<'a, T: Weigh + 'a>(elements: impl IntoIterator<Item = &'a T>) -> usize {
     if !T::OWNS {
         return 0;
     }
