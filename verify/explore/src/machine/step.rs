@@ -43,8 +43,8 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// One instruction, after which the thread goes on at `next`. Each of the functions from here to
-    /// `synchronise` knows a group of them, and asks the next one for those that are none of its.
+    /// One instruction, after which the thread goes on at `next`. Each of the functions from here
+    /// to `synchronise` knows a group of them, and asks the next one for those that are none of its.
     fn execute(
         &mut self,
         (thread, cpu): (usize, u8),
