@@ -44,7 +44,7 @@ impl<M: Memory> World<M> {
     }
 
     /// One instruction, after which the thread goes on at `next`. Each of the functions from here
-    /// to `synchronise` knows a group of them, and asks the next one for those that are none of its.
+    /// to `synchronise` knows a group of them, and asks the next one for the others.
     fn execute(
         &mut self,
         (thread, cpu): (usize, u8),
