@@ -87,7 +87,7 @@ pub const FLAG: &str = "flag-holdouts";
 /// See [`FLAG`].
 pub const INTERRUPT: &str = "interrupt-holdouts";
 
-/// What never changes.
+/// What never changes, but for who is tickless.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Plan<S> {
     pub(crate) options: Options,

@@ -49,14 +49,14 @@ pub(crate) mod tasks;
 pub mod tokio;
 
 use self::tag::DomainTag;
-use crate::reclaim::weigh::{Weigh, owns};
+use crate::reclaim::weigh::owns;
 
 owns! {
     /// A handle of a shared domain.
     [K: DomainTag] domain::Domain<K>, false;
-    /// As a [`Domain`](crate::Domain).
+    /// What it allocates when it is used counts for nothing.
     [] srcu::Srcu, false;
-    /// As a [`Domain`](crate::Domain).
+    /// What it allocates when it is used counts for nothing.
     [] hazard::HazardDomain, false;
     [] cookie::Cookie, false;
     /// What is in it is weighed where it is replaced there.
@@ -66,8 +66,4 @@ owns! {
     [] rcu::Version, false;
     /// A value is weighed when the cell gives it up.
     [P: arc_cell::RefCnt] arc_cell::ArcCellAny<P>, false;
-    /// What its pointer owns.
-    [P: exact_cell::Counted + Weigh] exact_cell::ExactCell<P>, P::OWNS, |cell| {
-        P::owned(&cell.load())
-    };
 }

@@ -58,8 +58,8 @@ use crate::rseq;
 ///
 /// # Memory
 /// One buffer more than the largest number of updates that were ever in progress at once. They are
-/// kept until the snapshot is dropped. None of this counts against a domain's limit: nothing waits
-/// to be freed, and a `Copy` type owns nothing.
+/// kept until the snapshot is dropped. None of this counts against a domain's limit, unless a value
+/// that waits to be freed owns the snapshot: then two buffers do.
 ///
 /// Source of the idea: Mathieu Desnoyers's `membarrier` for restartable sequences (Linux 5.10).
 ///

@@ -59,7 +59,8 @@ struct Arena {
 const CLASSES: usize = 4;
 
 /// A place always returns to the same stack. So if most places are free each stack has some, and a
-/// thread that comes upon the takers of a few finds one in the next.
+/// thread that comes upon the takers of a few finds one in the next. One that finds all of them
+/// taken from takes a fresh place.
 const STACKS: usize = 8;
 
 static PER_CPU: Arena = Arena::new(0);

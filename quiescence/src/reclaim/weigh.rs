@@ -16,9 +16,10 @@ use std::sync::atomic::Ordering::Relaxed;
 /// require it.
 ///
 /// The standard library's data, collections, locks, files, and sockets of TCP and UDP implement it,
-/// and so do this library's types (but no [`Queue`](crate::collections::Queue) or
-/// [`Stack`](crate::collections::Stack), which do not know how long they are). For a type of your
-/// own, derive it:
+/// and so do this library's domains, maps and lists, cells, counters, locks and settings. (A
+/// [`Queue`](crate::collections::Queue), a [`Stack`](crate::collections::Stack), an
+/// [`ExactCell`](crate::cell::ExactCell) and a [`BigRef`](crate::sync::BigRef) do not: a look at
+/// what they own may take long, or keep others from it.) For a type of your own, derive it:
 /// ```
 /// use quiescence::{Rcu, Weigh};
 ///
@@ -61,9 +62,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// [`LazyLock`](std::sync::LazyLock), which does not say whether it has a value. A
 /// [`Mutex`](std::sync::Mutex) that is locked at that moment counts as empty.
 ///
-/// Values in an [`Rcu`](crate::Rcu), an [`RcuOption`](crate::RcuOption) or one of this library's
-/// [collections](crate::collections) count when they are replaced or removed there. They do not if
-/// a value that waits owns the cell or the collection itself: that counts with its own memory, an
+/// Values in an [`Rcu`](crate::Rcu), an [`RcuOption`](crate::RcuOption), or a map or list of this
+/// library count when they are replaced or removed there. They do not if a value that waits owns
+/// the cell or the collection itself: that counts with its own memory, an
 /// [`IdMap`](crate::collections::IdMap) with none.
 ///
 /// # Cost
@@ -83,7 +84,7 @@ use std::sync::atomic::Ordering::Relaxed;
 )]
 pub trait Weigh {
     /// Whether any value of this type owns memory outside of itself. If it is `false`,
-    /// [`owned`](Self::owned) is not called, and collections of such values are not iterated over.
+    /// [`owned`](Self::owned) need not be called, and collections of such values are not iterated over.
     const OWNS: bool = true;
 
     /// The bytes that the value owns outside of itself; 0 by default.

@@ -31,7 +31,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use super::folding::Folding;
 use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::weigh::{Weigh, owns};
 
 /// In the count until it is killed: so it is not 0, whatever has come and gone there.
 const BIAS: u64 = 1 << 62;
@@ -274,15 +273,6 @@ impl<T> Deref for BigRefHandle<T> {
         // SAFETY: it is changed or taken out only when there is no reference.
         unsafe { &*self.shared().value.get() }
     }
-}
-
-owns! {
-    /// All of it, as if there were no handles; nothing once it has been killed: then it is theirs.
-    [T: Weigh] BigRef<T>, true, |this| this.try_get().map_or(0, |value| {
-        T::owned(&value).saturating_add(size_of::<Shared<T>>())
-    });
-    /// Others' as well: counts for nothing.
-    [T] BigRefHandle<T>, false;
 }
 
 impl<T: fmt::Debug> fmt::Debug for BigRefHandle<T> {

@@ -330,6 +330,7 @@ impl World<'_> {
                     let needed = fence_needed(readers, frame.own, self.domain.light);
                     self.domain.alone = needed.is_none();
                     frame.doing = Doing::Fences;
+                    // The registry's lock, and a fence: a full one is as an atomic operation.
                     ns(costs.machine.lock)
                         + match needed {
                             None => {

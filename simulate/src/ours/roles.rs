@@ -138,8 +138,8 @@ impl World<'_> {
                 self.counted.threads_started += 1;
                 // A reader that registers waits for the scan in progress.
                 let locked_ns = self.domain.registry_until.saturating_sub(now);
-                let ns = ns(costs.start) + costs.register_ns();
-                Next::Spend(ns.max(locked_ns + costs.register_ns()), Spending::Own)
+                let taken_ns = ns(costs.start) + costs.register_ns();
+                Next::Spend(taken_ns.max(locked_ns + costs.register_ns()), Spending::Own)
             }
             Step::Registers => {
                 frame.step = Step::EndsSpell;

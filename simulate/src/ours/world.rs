@@ -331,7 +331,6 @@ impl<'a> World<'a> {
         self.options.costs.membarrier_ns(others)
     }
 
-    /// Time that goes by for ever, as far as the thread is concerned.
     pub(super) fn report(&self) -> Report {
         let counted = self.counted.clone();
         Report {

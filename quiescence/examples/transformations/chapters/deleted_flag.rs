@@ -15,7 +15,7 @@ pub trait Sessions: Sync {
     /// Adds to the session that has this number now.
     fn add(&self, place: usize, amount: u64);
 
-    /// Closes a session; another one gets its number. Returns its sum.
+    /// Closes a session and returns its sum; another one gets its number.
     fn close(&self, place: usize) -> u64;
 
     /// The sum of all.
@@ -74,11 +74,13 @@ pub mod before {
         }
 
         fn add(&self, place: usize, amount: u64) {
-            *self.read().unwrap()[place].lock().unwrap() += amount;
+            let sessions = self.read().unwrap();
+            *sessions[place].lock().unwrap() += amount;
         }
 
         fn close(&self, place: usize) -> u64 {
-            std::mem::take(&mut self.write().unwrap()[place]).into_inner().unwrap()
+            let mut sessions = self.write().unwrap();
+            std::mem::take(&mut sessions[place]).into_inner().unwrap()
         }
 
         fn sum(&self) -> u64 {
@@ -129,8 +131,8 @@ pub mod after {
             let old = self[place].swap(Session::default());
             let mut state = old.state.lock().unwrap();
             state.deleted = true;
+            // `old` is dropped at the end: it is freed when no look-up has it any more.
             state.sum
-            // `old` is dropped here: it is freed when no look-up has it any more.
         }
 
         fn sum(&self) -> u64 {

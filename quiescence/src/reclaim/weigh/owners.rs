@@ -18,6 +18,8 @@ use std::{net, time};
 use super::Weigh;
 use crate::gp::engine::Engine;
 use crate::gp::tuning::Tuning;
+use crate::os::fence::Fences;
+use crate::os::percpu::PerCpuPath;
 
 /// What one of each type owns: its generics, the type, whether some value owns anything, and the
 /// bytes, unless no value does.
@@ -30,6 +32,9 @@ macro_rules! owns {
             const OWNS: bool = $owns;
 
             $(fn owned(&self) -> usize {
+                if !Self::OWNS {
+                    return 0;
+                }
                 let $value = self;
                 $bytes
             })?
@@ -59,7 +64,7 @@ own_nothing! {
     std::cmp::Ordering, std::any::TypeId, std::thread::ThreadId, std::alloc::Layout,
     atomic::AtomicBool, atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64,
     atomic::AtomicIsize, atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64,
-    atomic::AtomicUsize, str, OsStr, CStr, Path, Engine, Tuning,
+    atomic::AtomicUsize, str, OsStr, CStr, Path, Engine, Tuning, Fences, PerCpuPath,
 }
 
 owns! {
@@ -160,14 +165,12 @@ owns! {
     };
     /// What is locked at that moment counts for nothing: its owner may be waiting for the thread
     /// that asks.
-    [T: Weigh] Mutex<T>, T::OWNS, |lock| match T::OWNS {
-        true => unless_locked(lock.try_lock()).map_or(0, |value| value.owned()),
-        false => 0,
+    [T: Weigh] Mutex<T>, T::OWNS, |lock| {
+        unless_locked(lock.try_lock()).map_or(0, |value| value.owned())
     };
     /// As a [`Mutex`], where it is locked for writing.
-    [T: Weigh] RwLock<T>, T::OWNS, |lock| match T::OWNS {
-        true => unless_locked(lock.try_read()).map_or(0, |value| value.owned()),
-        false => 0,
+    [T: Weigh] RwLock<T>, T::OWNS, |lock| {
+        unless_locked(lock.try_read()).map_or(0, |value| value.owned())
     };
     [T: Weigh] OnceLock<T>, T::OWNS, |cell| cell.get().map_or(0, T::owned);
 }

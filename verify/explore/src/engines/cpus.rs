@@ -387,9 +387,12 @@ impl<E: Engine + Clone + Hash> System for Around<'_, E> {
     /// Sections end, and CPUs do what they are asked to; those awake tick, and pass through
     /// their schedulers; those asleep sleep on.
     fn is_due(&self, step: u16) -> bool {
-        !matches!(
-            numbered(step).1,
-            Step::Lock | Step::CondResched | Step::Sleep | Step::Wake | Step::Queue
-        )
+        use Step::{
+            CondResched, Lock, Obey, Queue, Sleep, Softirq, Switch, Tick, Timer, Unlock, Wake,
+        };
+        match numbered(step).1 {
+            Unlock | Switch | Obey | Tick | Softirq | Timer => true,
+            Lock | CondResched | Sleep | Wake | Queue => false,
+        }
     }
 }

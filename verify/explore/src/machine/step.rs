@@ -281,7 +281,7 @@ impl<M: Memory> World<M> {
                 let asleep = self.threads.iter_mut().filter(|other| other.sleeps_on == Some(at));
                 asleep.for_each(|other| other.sleeps_on = None);
             }
-            _ => return Outcome::Violation("not an instruction of its own".into()),
+            _ => unreachable!("an instruction that is joined to another, or that nobody knows"),
         }
         Outcome::Moved
     }
