@@ -84,7 +84,8 @@ use std::sync::atomic::Ordering::Relaxed;
 )]
 pub trait Weigh {
     /// Whether any value of this type owns memory outside of itself. If it is `false`,
-    /// [`owned`](Self::owned) need not be called, and collections of such values are not iterated over.
+    /// [`owned`](Self::owned) need not be called, and collections of such values are not iterated
+    /// over.
     const OWNS: bool = true;
 
     /// The bytes that the value owns outside of itself; 0 by default.
