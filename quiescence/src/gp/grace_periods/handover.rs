@@ -240,6 +240,7 @@ mod tests {
     use crate::Domain;
     use crate::domain::tag::DomainTag;
     use crate::gp::slot::ReaderKind;
+    use crate::gp::tuning::Tuning;
     use crate::os::sync::AtomicU32;
     use crate::os::thread as system;
     use crate::os::thread_state::{self, ThreadState};
@@ -312,6 +313,8 @@ mod tests {
     fn a_driver_whose_place_is_taken_in_its_sleep_returns() {
         let domain = Domain::new();
         let core = domain.tag().core();
+        // No report is due, or the driver wakes for it and sees that its place is taken.
+        core.grace_periods.tuning.set(Tuning { stall_after: None, ..domain.tuning() });
         let slot = core.grace_periods.register(1, ReaderKind::Ordinary);
         slot.enter_slow(&core.grace_periods.gp_words.gp, Location::caller());
         core.grace_periods.request(Urgency::Normal);
