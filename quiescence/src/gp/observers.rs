@@ -32,8 +32,7 @@ impl Observers {
     /// the domain has ended. Odd: see [`identity`](Self::identity).
     pub(crate) fn next_number() -> usize {
         static NUMBERS: AtomicUsize = AtomicUsize::new(1);
-        // Relaxed: the number only has to be unique. With words of 32 bits a program may run out of
-        // them.
+        // Relaxed: the number only has to be unique.
         let next = NUMBERS.fetch_update(Relaxed, Relaxed, |number| number.checked_add(2));
         next.expect("quiescence: there are no more numbers for domains")
     }
