@@ -91,7 +91,7 @@
 //! | `epoch` | no | [`epoch`] |
 //! | `intrusive` | no | [`intrusive`] |
 //! | `rayon` | no | parallel iteration over maps |
-//! | `serde` | no | cells, hash maps and sets are serialised as their contents |
+//! | `serde` | no | [`ArcCell`]s, maps and sets are serialised as their contents |
 //! | `tokio` | no | the module `tokio`: a runtime's workers are readers |
 //! | `tracing` | no | events of the crate `tracing` |
 //!
