@@ -60,7 +60,7 @@
 //!
 //! # Progress
 //! A CPU with work keeps its tick: [`idle_enter`](Kernel::idle_enter) and
-//! [`irq_exit`](Kernel::irq_exit) return whether the CPU may stop it. A CPU with callbacks, or one
+//! [`irq_exit`](Kernel::irq_exit) return whether it must go on. A CPU with callbacks, or one
 //! that asked for a grace period, begins it, scans and ends it on its own ticks. So no grace period
 //! depends on a sleeping CPU, and no CPU is woken for one. A CPU that dies with callbacks leaves
 //! them to the CPU that cleans up after it.

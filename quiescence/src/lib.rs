@@ -78,7 +78,8 @@
 //! Everything works on Linux on x86-64. Without `membarrier(2)`, readers execute full fences
 //! ([`tuning::Fences`]); without restartable sequences, per-CPU words are updated by atomic
 //! instructions ([`tuning::PerCpuPath`]). So the library also works on aarch64, on older kernels
-//! and in sandboxes. On macOS and Windows it compiles but is not tested.
+//! and in sandboxes. On macOS and Windows it compiles but is not tested. Targets of 32 bits are
+//! refused.
 //!
 //! # Features and environment
 //! | feature | default | what it adds |
@@ -90,7 +91,7 @@
 //! | `epoch` | no | [`epoch`] |
 //! | `intrusive` | no | [`intrusive`] |
 //! | `rayon` | no | parallel iteration over maps |
-//! | `serde` | no | cells, hash maps and sets are serialised as their contents |
+//! | `serde` | no | [`ArcCell`]s, maps and sets are serialised as their contents |
 //! | `tokio` | no | the module `tokio`: a runtime's workers are readers |
 //! | `tracing` | no | events of the crate `tracing` |
 //!
@@ -111,6 +112,10 @@
     allow(dead_code, unreachable_pub, unused_imports),
     allow(rustdoc::broken_intra_doc_links, rustdoc::private_intra_doc_links)
 )]
+
+// Counts, ids and liburcu's layouts have words of 64 bits.
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("quiescence needs a target with pointers of 64 bits");
 
 // The rooms, in their order: each imports only those above it.
 mod os;

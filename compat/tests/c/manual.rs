@@ -42,6 +42,28 @@ fn all_lists_of_variables_are_the_same() {
     assert!(named.len() >= 4 && named.is_subset(&listed), "{named:?}");
 }
 
+/// One of them was the other way round, so that a search in the page did not find it.
+#[test]
+fn a_message_of_the_manual_page_was_none_of_the_libraries() {
+    let sources = ["compat/src/flavor.rs", "compat/shim/copies.c"].map(read).concat();
+    let sources = sources + &read("quiescence/src/report/stall/report.rs");
+    // A string that goes on in the next line is one.
+    let parts = sources.split("\\\n").map(str::trim_start);
+    let sources: String = parts.collect();
+    let page = read("compat/man/libquiescence-urcu.7").replace("\\-", "-");
+    let (_, section) = page.split_once(".SH DIAGNOSTICS").expect("the section");
+    let (section, _) = section.split_once(".SH ").expect("its end");
+    let headings = section.split(".TP\n").skip(1).filter_map(|entry| entry.lines().next());
+    let headings: Vec<_> = headings.collect();
+    assert!(headings.len() >= 3, "{headings:?}");
+    for heading in headings {
+        // Without what stands for a number, and without what the message begins with.
+        let quoted = heading.split('"').nth(1).or(heading.strip_prefix(".B ")).expect(heading);
+        let message = quoted.trim_start_matches("... ").trim_start_matches("a grace period");
+        assert!(sources.contains(message), "{message}");
+    }
+}
+
 /// By groff itself, which complains of what it does not know.
 #[test]
 fn the_manual_page_is_well_formed() {

@@ -13,8 +13,8 @@ use crate::output::{self, Output};
 pub(super) fn list(answers: &[Answer], output: &mut Output) {
     if answers.is_empty() {
         return output.paragraph(
-            "No process of this user serves its statistics here. Start one with \
-             QUIESCENCE_STATS=1 in its environment.",
+            "No process of this user serves its statistics in the usual places. Start one with \
+             QUIESCENCE_STATS=1 in its environment; if it names a path, use rcu top PID.",
         );
     }
     let header = ["pid", "program", "domains", "grace periods", "waiting", "stalls"];

@@ -315,6 +315,9 @@ fn a_child_is_not_taken_for_its_parent() {
     let mut child = Command::new("sh").envs(environment).stdin(Stdio::piped()).spawn().unwrap();
     parsed(&top(runtime.path(), &[&program.pid(), "--json", "-"]));
     fails(&top(runtime.path(), &[&child.id().to_string()]), 4, "does not serve");
+    // The list has no process whose socket is elsewhere, and said that none serves.
+    let (listed, _) = expect_code(&top(runtime.path(), &[]), 0);
+    assert!(listed.contains("rcu top PID"), "{listed}");
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
 }

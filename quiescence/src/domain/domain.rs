@@ -127,7 +127,7 @@ impl<K: DomainTag> Domain<K> {
     /// The call is *lazy*: it waits for other callbacks before it requests a grace period, for at
     /// most [`Tuning::lazy`]; see [`call_hurry`](Self::call_hurry). Closures of up to four words
     /// need no allocation. Callbacks still queued at an orderly end of the process run then, unless
-    /// sections of other threads prevent it.
+    /// sections prevent it: of other threads, or one in which `exit` is called.
     ///
     /// The callbacks that one thread queues in one domain run in order. A callback may queue
     /// others, itself included. It must not call `barrier`, which panics there. If a callback

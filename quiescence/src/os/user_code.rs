@@ -9,7 +9,8 @@
 //! knowingly (a list's updater, a writer of a sequence lock or latch), and the thread's table is
 //! not borrowed ([`Borrow`]). A build with debug assertions checks this at each call, and once for
 //! the callbacks that run under one catch, between which the queue takes no lock and borrows
-//! nothing. It does not check calls by readers: a reader may be in a signal handler.
+//! nothing. It does not check calls by readers, which may be in a signal handler, nor by writers of
+//! a sequence lock or latch, in which a global allocator may count.
 //!
 //! **Invariant [UC-2]: values computed before are not used afterwards**, unless user code cannot
 //! change them. User code may begin and end sections, retire, wait for a grace period or a barrier,

@@ -36,8 +36,17 @@ use std::sync::atomic::Ordering::Relaxed;
 /// ```
 ///
 /// The derive adds up what the fields of a struct or enum own; each type parameter must implement
-/// `Weigh`, too. A field that is a function pointer, of whatever type, owns nothing. (A
-/// `repr(packed)` type with an unaligned field cannot be derived.) The derive names this crate
+/// `Weigh`, too. A field that is a function pointer, of whatever type, owns nothing; in a `Vec`, a
+/// map or an `Option`, one that takes a reference needs a struct of its own:
+/// ```
+/// # use quiescence::Weigh;
+/// #[derive(Weigh)]
+/// struct Handler(fn(&str) -> String);
+///
+/// #[derive(Weigh)]
+/// struct Routes(Vec<(String, Handler)>);
+/// ```
+/// (A `repr(packed)` type with an unaligned field cannot be derived.) The derive names this crate
 /// `::quiescence`: if `Cargo.toml` has it under another name, write `extern crate NAME as
 /// quiescence;` in the crate's root.
 ///

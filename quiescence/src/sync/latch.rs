@@ -184,7 +184,7 @@ impl<T: NoUninit> Latch<T> {
         let lock = self.lock();
         // SAFETY: under the lock both copies are whole, and stay so.
         let old = unsafe { *self.copies[0].get() };
-        self.publish(user_code::run(Site::Update, || f(old)));
+        self.publish(user_code::run(Site::Scope, || f(old)));
         drop(lock);
         old
     }

@@ -197,7 +197,7 @@ impl<T: NoUninit> SeqLock<T> {
     pub fn update(&self, f: impl FnOnce(T) -> T) -> T {
         let mut guard = self.lock();
         let old = *guard;
-        guard.set(user_code::run(Site::Update, || f(old)));
+        guard.set(user_code::run(Site::Scope, || f(old)));
         old
     }
 

@@ -1,8 +1,15 @@
 //! A thread that is stopped in the allocator, or waits there for another one's lock.
 
 use crate::common::*;
+use crate::sequence_locks;
 
-memory::watched_allocator!(|layout| stop_if_asked(layout.size()), |_, _| ());
+memory::watched_allocator!(
+    |layout| {
+        stop_if_asked(layout.size());
+        sequence_locks::count_if_asked(layout.size());
+    },
+    |_, _| ()
+);
 
 thread_local! {
     /// The thread stops, once, when it asks for so many bytes; at 0 it does not.

@@ -254,13 +254,13 @@ pub(super) static ROWS: [Row; 69] = [
         CELL.update(|value| acted(&value));
     })
     .uses("the old value, a copy", "the snapshot is as it was"),
-    row(Site::Update, "SeqLock::update", || {
+    row(Site::Scope, "SeqLock::update", || {
         static CELL: SeqLock<u64> = SeqLock::new(1);
         CELL.update(|value| acted(&value));
     })
     .held("the writer's lock, which its guard is")
     .uses("the old value, which the lock protects", "the value is as it was, and unlocked"),
-    row(Site::Update, "Latch::update", || {
+    row(Site::Scope, "Latch::update", || {
         static CELL: Latch<u64> = Latch::new(1);
         CELL.update(|value| acted(&value));
     })

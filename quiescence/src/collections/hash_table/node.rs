@@ -18,7 +18,7 @@ pub struct Node {
     reverse_hash: AtomicUsize,
 }
 
-#[cfg(all(not(loom), target_pointer_width = "64"))]
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Node>() == 16);
 
 impl Node {

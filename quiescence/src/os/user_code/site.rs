@@ -27,11 +27,12 @@ pub enum Site {
     Subscriber,
     /// The stall hook.
     StallHook,
-    /// A closure that computes the new value of a cell, of a sequence lock, or of an entry.
+    /// A closure that computes the new value of a cell, or of an entry.
     Update,
     /// A closure that borrows what a section protects, and returns a part of it.
     Project,
-    /// A closure during which the thread is offline, or in some section.
+    /// A closure during which the thread is offline, in some section, or has the lock of a sequence
+    /// lock or latch.
     Scope,
     /// A closure that makes the value of a new entry, or for a CPU.
     Make,
@@ -54,7 +55,7 @@ pub enum Site {
 }
 
 impl Site {
-    /// Whether readers run user code here too.
+    /// Whether readers run user code here too, or an allocator, under any lock, that counts.
     fn is_of_readers(self) -> bool {
         matches!(self, Self::Project | Self::Scope | Self::Equal | Self::Key | Self::Pointer)
     }
@@ -96,7 +97,8 @@ impl Drop for Borrow {
 #[inline(always)]
 #[cfg_attr(debug_assertions, track_caller)]
 pub(super) fn enter(site: Site) -> OnDrop<impl FnMut()> {
-    // Readers may be in a signal handler, which may have interrupted a lock or a borrow.
+    // Readers may be in a signal handler, which may have interrupted a lock or a borrow; allocators
+    // are called under both.
     if CHECKS && !site.is_of_readers() {
         lock_rank::assert_none_held("user code is called");
         assert_eq!(BORROWS.get(), 0, "user code is called under a borrow");
