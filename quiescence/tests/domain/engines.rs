@@ -134,7 +134,11 @@ fn a_relay_passes_over_whoever_is_away() {
             1 => drop(reader),
             kind => {
                 while !stop.load(Relaxed) {
-                    if kind == 2 { reader.while_offline(|| ()) } else { reader.quiescent_state() }
+                    if kind == 2 {
+                        reader.while_offline(|| ())
+                    } else {
+                        reader.quiescent_state()
+                    }
                     thread::yield_now(); // online: no driver meets it offline but by chance
                 }
             }
