@@ -1,5 +1,5 @@
-//! What a map costs where keys collide, and that no update deadlocks with a reader or with a function
-//! of the user's. (What waits under churn is bounded under torture.)
+//! What a map costs where keys collide, and that no update deadlocks with a reader or with a
+//! function of the user's. (What waits under churn is bounded under torture.)
 
 use crate::common::*;
 
