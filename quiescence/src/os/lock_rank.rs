@@ -245,7 +245,11 @@ mod tests {
             (&|| drop((lock(&DOMAINS), waits())), "a condition variable is waited on"),
         ];
         for (number, (acts, says)) in cases.into_iter().enumerate() {
-            let said = complaint(|| (acts(), drop(lock(&DOMAINS))).0).unwrap_or_default();
+            let acts = || {
+                acts();
+                drop(lock(&DOMAINS));
+            };
+            let said = complaint(acts).unwrap_or_default();
             assert_eq!(said.is_empty(), says.is_empty(), "{number}: {said}");
             assert!(said.contains(says), "{number}: {said}");
         }
