@@ -119,47 +119,6 @@ impl Segments {
 mod tests {
     use super::*;
 
-    #[test]
-    fn callbacks_become_ready_in_the_order_of_their_grace_periods_across_the_wrap() {
-        // Two grace periods before the counter wraps.
-        let mut sequence = Sequence::after((u64::MAX >> 1) - 1);
-        let mut segments = Segments::new(sequence);
-        segments.push(1);
-        assert!(segments.accelerate(sequence.snapshot()));
-        sequence = sequence.begin();
-        segments.push(1);
-        segments.push(1);
-        assert!(segments.accelerate(sequence.snapshot()));
-        segments.push(1);
-        assert!(segments.accelerate(sequence.snapshot()), "one more for the next grace period");
-        segments.advance(sequence);
-        assert_eq!((segments.ready(), segments.len()), (0, 4));
-        sequence = sequence.end();
-        segments.advance(sequence);
-        assert_eq!((segments.ready(), segments.len()), (1, 4));
-        segments.take(1);
-        sequence = sequence.begin().end();
-        segments.advance(sequence);
-        assert_eq!((segments.ready(), segments.len()), (3, 3));
-        assert!(!segments.accelerate(sequence.snapshot()), "nothing to tag");
-    }
-
-    #[test]
-    fn there_is_room_for_two_grace_periods() {
-        let mut sequence = Sequence::after(0);
-        let mut segments = Segments::new(sequence);
-        for _ in 0..2 {
-            segments.push(1);
-            assert!(segments.accelerate(sequence.snapshot()));
-            sequence = sequence.begin().end();
-        }
-        segments.push(1);
-        assert!(!segments.accelerate(sequence.snapshot()) && segments.has_untagged());
-        segments.advance(sequence);
-        assert_eq!(segments.ready(), 2);
-        assert!(segments.accelerate(sequence.snapshot()) && !segments.has_untagged());
-    }
-
     /// A past error: an empty segment got the cookie, so an explorer that compares states took
     /// lists for different that were the same to their owner.
     #[test]

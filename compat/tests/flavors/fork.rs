@@ -132,16 +132,8 @@ fn the_child_finds_no_lock_held() {
 
 static COPIED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
-extern "C" fn looks_before() {
-    COPIED[0].store(is_blocked(libc::SIGUSR1), SeqCst);
-}
-
-extern "C" fn looks_after_in_parent() {
-    COPIED[1].store(is_blocked(libc::SIGUSR1), SeqCst);
-}
-
-extern "C" fn looks_after_in_child() {
-    COPIED[2].store(is_blocked(libc::SIGUSR1), SeqCst);
+extern "C" fn looks<const PLACE: usize>() {
+    COPIED[PLACE].store(is_blocked(libc::SIGUSR1), SeqCst);
 }
 
 /// A handler that reads for the first time would register its thread, for which it would wait for a
@@ -150,8 +142,8 @@ extern "C" fn looks_after_in_child() {
 #[test]
 fn no_handler_runs_while_the_memory_is_copied() {
     in_its_own_process!();
-    let handlers: [unsafe extern "C" fn(); 3] =
-        [looks_before, looks_after_in_parent, looks_after_in_child];
+    // Before, afterwards in the parent, and in the child.
+    let handlers: [unsafe extern "C" fn(); 3] = [looks::<0>, looks::<1>, looks::<2>];
     let [before, parent, child] = handlers.map(Some);
     // SAFETY: three functions that live for ever.
     assert_eq!(unsafe { libc::pthread_atfork(before, parent, child) }, 0);

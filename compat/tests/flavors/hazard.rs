@@ -1,5 +1,6 @@
 //! The domain of `<hazard_pointer>`, driven as its header drives it.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::fence;
 
 use crate::c::*;
@@ -107,28 +108,21 @@ fn after_a_deleter_that_unregisters_the_next_is_a_reader_again() {
     assert_eq!(READERS.load(SeqCst), 20);
 }
 
+/// Also by another thread. No other test takes any meanwhile.
 #[test]
 fn places_are_used_again() {
-    attach();
-    let mut places: Vec<_> = (0..100).map(|_| acquire()).collect();
-    places.sort_by_key(|place| ptr::from_ref(*place));
-    places.dedup_by_key(|place| ptr::from_ref(*place));
-    assert_eq!(places.len(), 100, "one place for each");
-    assert!(places.iter().all(|place| place.load(Relaxed).is_null()));
-    let known: Vec<_> = places.iter().map(|place| ptr::from_ref::<Place>(place).addr()).collect();
-    places.into_iter().for_each(release);
-    // Also by another thread.
-    let again = || (0..100).map(|_| acquire()).collect::<Vec<_>>();
-    let from_other = elsewhere(|| {
-        let again = again();
-        let addresses: Vec<_> =
-            again.iter().map(|place| ptr::from_ref::<Place>(place).addr()).collect();
-        again.into_iter().for_each(release);
+    attached_in_its_own_process!();
+    let acquired = || {
+        let places: Vec<_> = (0..100).map(|_| acquire()).collect();
+        assert!(places.iter().all(|place| place.load(Relaxed).is_null()));
+        let addresses: BTreeSet<_> =
+            places.iter().map(|place| ptr::from_ref::<Place>(place).addr()).collect();
+        places.into_iter().for_each(release);
         addresses
-    });
-    // All but what other tests have taken meanwhile.
-    let used = from_other.iter().filter(|address| known.contains(address)).count();
-    assert!(used >= 60, "{used} of 100 were used again");
+    };
+    let places = acquired();
+    assert_eq!(places.len(), 100, "one place for each");
+    assert_eq!(elsewhere(acquired), places);
 }
 
 /// A child has no such thread: the first to retire there starts one, and finds what was retired.

@@ -137,29 +137,6 @@ mod tests {
     const SMALL: Callback = Callback { urgency: Urgency::Background, bytes: 10 };
 
     #[test]
-    fn callbacks_become_ready_with_their_grace_period_and_not_before() {
-        // Around the wrap of the numbers.
-        let first = u32::MAX;
-        let mut callbacks = Callbacks::EMPTY;
-        let queue = |callbacks: &mut Callbacks, callback, number, finished| {
-            callbacks.queue(callback);
-            assert!(callbacks.assign(number, finished));
-            assert!(!callbacks.assign(number, finished));
-        };
-        queue(&mut callbacks, SMALL, first, first - 1);
-        let waited_for = Callback { urgency: Urgency::Normal, bytes: 5 };
-        queue(&mut callbacks, waited_for, 0, first - 1);
-        queue(&mut callbacks, SMALL, 0, first - 1);
-        assert_eq!((callbacks.ready().0, callbacks.unready()), (0, 3));
-        callbacks.advance(first);
-        assert_eq!((callbacks.ready(), callbacks.unready()), ((1, Urgency::Background), 2));
-        // The third number makes the second ready, however late that is noticed.
-        queue(&mut callbacks, SMALL, 1, 0);
-        assert_eq!((callbacks.ready(), callbacks.unready()), ((3, Urgency::Normal), 1));
-        assert_eq!((callbacks.count(), callbacks.bytes()), (4, 35));
-    }
-
-    #[test]
     fn callbacks_are_ready_however_late_that_is_noticed() {
         let mut callbacks = Callbacks::EMPTY;
         for late in [0, 1 << 30, 1 << 31, u32::MAX - 2] {

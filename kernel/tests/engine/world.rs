@@ -3,9 +3,9 @@
 //! A schedule is a list of bytes in pairs: a CPU and what it does. What cannot happen (a
 //! switch within a section, say) is left out, so that every schedule means something. Safety is
 //! checked at each callback: no section that had begun when it was queued may still be going on.
-//! Progress is checked at the end: sections end, those awake switch and tick, those asleep continue
-//! sleeping, and within a bounded number of rounds all callbacks must have run, and the engine must
-//! have nothing left to do.
+//! Progress is checked at the end: sections end, those awake switch and tick (if they have ticks),
+//! those asleep continue sleeping, and within a bounded number of rounds all callbacks must have
+//! run, and the engine must have nothing left to do.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -260,25 +260,6 @@ impl<E: Engine> World<E> {
         Ok(())
     }
 
-    /// A jiffy in which CPUs stay as they are: those in the kernel do what they were asked for,
-    /// those asleep do not even hear it.
-    fn staying(&mut self, round: usize) {
-        for cpu in 0..self.cpus() {
-            self.outside.now += 1;
-            self.outside.sections[cpu] = None;
-            if self.is_awake(cpu) {
-                self.engine.cond_resched(cpu, &mut self.outside);
-                self.reschedule(cpu);
-            } else {
-                self.outside.resched[cpu] = false;
-            }
-            self.tick(cpu, Mode::Kernel);
-            self.softirq(cpu);
-            self.settle();
-        }
-        self.timer(round % self.cpus());
-    }
-
     /// A jiffy in which all CPUs that are awake pass through everything.
     fn round(&mut self, round: usize) {
         let mode = if round.is_multiple_of(2) { Mode::User } else { Mode::Idle };
@@ -303,17 +284,11 @@ impl<E: Engine> World<E> {
         }
     }
 
-    /// Whether no callback waits, and the engine wants nothing.
+    /// Whether no callback waits, no grace period is in progress, and the engine wants nothing.
     fn is_quiet(&self) -> bool {
-        let Outside { queued, raised, resched, timer, .. } = &self.outside;
-        let is_asked = timer.is_some() || raised.contains(&true) || resched.contains(&true);
-        !is_asked && queued.iter().all(VecDeque::is_empty)
-    }
-
-    /// Whether no callback waits, and no grace period is in progress.
-    fn is_done(&self) -> bool {
-        let Outside { queued, in_progress, .. } = &self.outside;
-        queued.iter().all(VecDeque::is_empty) && !in_progress.contains(&true)
+        let Outside { queued, raised, resched, timer, in_progress, .. } = &self.outside;
+        let are_none = [raised, resched, in_progress].iter().all(|asked| !asked.contains(&true));
+        are_none && timer.is_none() && queued.iter().all(VecDeque::is_empty)
     }
 
     fn result(&self) -> Result<(), String> {
@@ -321,9 +296,14 @@ impl<E: Engine> World<E> {
     }
 }
 
-/// Runs a schedule on so many CPUs. What went wrong is the error.
-pub(crate) fn run(engine: impl Engine, cpus: usize, schedule: &[(u8, u8)]) -> Result<(), String> {
-    let mut world = World::new(engine, cpus, 0..0);
+/// Runs a schedule on so many CPUs, some of which have no ticks. What went wrong is the error.
+pub(crate) fn run(
+    engine: impl Engine,
+    cpus: usize,
+    tickless: Range<usize>,
+    schedule: &[(u8, u8)],
+) -> Result<(), String> {
+    let mut world = World::new(engine, cpus, tickless);
     world.steps(schedule)?;
     // Each of the published ring's circuits takes as many rounds as it has CPUs; a callback
     // waits for three at most, and may queue two in turn. Others need less, and pause more.
@@ -333,24 +313,4 @@ pub(crate) fn run(engine: impl Engine, cpus: usize, schedule: &[(u8, u8)]) -> Re
         world.result()?;
     }
     if world.is_quiet() { Ok(()) } else { Err(format!("there is work left: {world:?}")) }
-}
-
-/// The same, where some CPUs have no ticks, and in the end CPUs stay as they are.
-pub(crate) fn run_staying(
-    engine: impl Engine,
-    cpus: usize,
-    tickless: Range<usize>,
-    schedule: &[(u8, u8)],
-) -> Result<(), String> {
-    const ROUNDS_MAX: usize = 200;
-    let mut world = World::new(engine, cpus, tickless);
-    world.steps(schedule)?;
-    for round in 0..ROUNDS_MAX {
-        if world.is_done() {
-            return Ok(());
-        }
-        world.staying(round);
-        world.result()?;
-    }
-    Err("callbacks or grace periods do not come to an end".into())
 }

@@ -9,30 +9,6 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering::SeqCst;
 
 #[test]
-fn a_section_holds_up_a_grace_period_and_no_longer() {
-    under_each_engine!(2, |machine| {
-        machine.free(0);
-        machine.jiffies_beside_a_section(ENOUGH, 1);
-        assert_eq!(machine.freed(), 0, "CPU 1 is in a section");
-        assert!(machine.kernel.cpu_snapshot(1).unwrap().is_holdout);
-        assert!(!machine.kernel.cpu_snapshot(0).unwrap().is_holdout);
-        assert_eq!(machine.freed_in(ENOUGH, [1, 0]), 1);
-    });
-}
-
-#[test]
-fn a_quiescent_state_of_before_does_not_count() {
-    under_each_engine!(2, |machine| {
-        for _ in 0..3 {
-            machine.jiffies(2, [1]);
-            // CPU 1 has passed through its scheduler, and is in a section since.
-            on(1, || machine.kernel.context_switch());
-            machine.assert_is_waited_for(1);
-        }
-    });
-}
-
-#[test]
 fn a_cpu_that_was_idle_in_one_grace_period_is_waited_for_by_the_next() {
     under_each_engine!(2, |machine| {
         for _ in 0..3 {
@@ -102,27 +78,6 @@ fn a_cpu_that_has_left_idle_is_waited_for() {
         machine.free(0);
         assert_eq!(machine.freed_in(ENOUGH, [0]), 0, "it may be in a section");
         assert_eq!(machine.freed_in(ENOUGH, [1, 0]), 1);
-    });
-}
-
-#[test]
-fn a_section_in_an_nmi_in_idle_is_waited_for() {
-    under_each_engine!(2, |machine| {
-        on(1, || machine.kernel.idle_enter());
-        let nmi = machine.enter_nmi(1);
-        machine.free(0);
-        assert_eq!(machine.freed_in(ENOUGH, [0]), 0, "in an NMI");
-        machine.exit_nmi(1, nmi);
-        assert_eq!(machine.freed_in(ENOUGH, [0]), 1);
-        let irq = machine.enter(1);
-        let nmi = machine.enter_nmi(1);
-        machine.free(0);
-        assert_eq!(machine.freed_in(ENOUGH, [0]), 0, "in two handlers");
-        machine.exit_nmi(1, nmi);
-        assert_eq!(machine.freed_in(ENOUGH, [0]), 0, "the outer one goes on");
-        machine.exit(1, irq);
-        assert_eq!(machine.freed_in(ENOUGH, [0]), 1);
-        assert!(machine.kernel.cpu_snapshot(1).unwrap().is_extended);
     });
 }
 

@@ -5,29 +5,6 @@ use std::cell::Cell;
 use crate::board::{Machine, on, under_each_engine};
 
 #[test]
-fn a_dead_cpus_callbacks_run_elsewhere_after_a_grace_period_from_then() {
-    under_each_engine!(3, |machine| {
-        (0..25).for_each(|_| _ = machine.free_of(1, 10));
-        // Some of them wait for a grace period in progress, some for none yet.
-        machine.jiffies(3, [1]);
-        machine.free_many(1, 25);
-        machine.stop(1, 0);
-        let seen = machine.kernel.cpu_snapshot(0).unwrap();
-        let left = machine.kernel.cpu_snapshot(1).unwrap();
-        assert_eq!((seen.callbacks, left.callbacks), (50, 0));
-        assert_eq!((seen.bytes, left.bytes), (250, 0));
-        // CPU 2 is in a section.
-        assert_eq!(machine.freed_in(30, [0]), 0);
-        assert_eq!(machine.freed_in(30, [2, 0]), 50);
-        assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().bytes, 0);
-        // And it may come again.
-        machine.start(1);
-        machine.free(1);
-        assert_eq!(machine.freed_in(30, [0, 1, 2]), 1);
-    });
-}
-
-#[test]
 fn a_cpu_that_comes_online_after_a_scan_has_chosen_is_waited_for_by_the_next() {
     under_each_engine!(3, {
         let machine = Machine::<3, E>::booted(2);

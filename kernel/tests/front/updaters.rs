@@ -44,14 +44,6 @@ fn a_head_may_be_queued_again_by_its_own_callback() {
 }
 
 #[test]
-fn a_callback_may_queue_others() {
-    let machine = with_one_idle();
-    machine.queue(|machine| _ = machine.free(0));
-    assert_eq!(machine.freed_in(40, [0]), 1);
-    assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
-}
-
-#[test]
 fn a_callback_that_runs_callbacks_runs_none() {
     let machine = with_one_idle();
     machine.queue(|machine| assert!(!machine.kernel.run_callbacks(0, 100)));

@@ -317,20 +317,6 @@ mod tests {
     }
 
     #[test]
-    fn who_has_passed_and_gone_offline_holds_nobody_up() {
-        let core = core();
-        let (first, second) = (online(&core), online(&core));
-        let cookie = start(&core);
-        first.renew();
-        assert!(!look(&core, cookie), "the second has done nothing");
-        first.offline();
-        second.renew();
-        look(&core, cookie);
-        second.renew();
-        assert!(look(&core, cookie));
-    }
-
-    #[test]
     fn who_is_passed_over_and_unregisters_takes_nothing_back() {
         let core = core();
         let [first, second, third] = [(); 3].map(|()| online(&core));
@@ -343,21 +329,6 @@ mod tests {
         third.renew();
         look(&core, cookie);
         third.renew();
-        assert!(look(&core, cookie));
-    }
-
-    /// Going offline and coming back is a quiescent state like any other, whenever the driver
-    /// scans.
-    #[test]
-    fn who_is_offline_between_two_looks_has_passed() {
-        let core = core();
-        let readers = [(); 2].map(|()| online(&core));
-        let cookie = start(&core);
-        for slot in readers {
-            assert!(!look(&core, cookie), "this one is still in its first section");
-            slot.offline();
-            slot.online(&core.gp_words.gp, Location::caller());
-        }
         assert!(look(&core, cookie));
     }
 

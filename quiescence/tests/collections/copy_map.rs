@@ -226,29 +226,6 @@ fn every_update_counts_once() {
     assert_eq!(map.len(), KEYS as usize);
 }
 
-/// Threads that insert and remove keys of their own, and lose none, while the table moves.
-#[test]
-fn each_thread_finds_what_it_has_put_there() {
-    let map = CopyMap::<u64, u64>::new();
-    threads(3, |thread| {
-        let mut numbers = Random(thread as u64);
-        let mut model = Model::new();
-        for round in 0..rounds(60_000, 200) {
-            let key = numbers.below(rounds(2_000, 60)) * 3 + thread as u64;
-            match numbers.below(3) {
-                0 => assert_eq!(map.remove(&key), model.remove(&key)),
-                1 => assert_eq!(map.get(&key), model.get(&key).copied()),
-                _ => assert_eq!(map.insert(key, round), model.insert(key, round)),
-            }
-            if round % rounds(10_000, 50) == 0 {
-                map.shrink_to_fit();
-            }
-        }
-        model.keys().for_each(|key| assert!(map.remove(key).is_some()));
-    });
-    assert!(map.is_empty() && map.iter().next().is_none());
-}
-
 /// What is kept does not grow with the number of times that a map grows and shrinks.
 #[test]
 fn memory_is_used_again() {

@@ -204,47 +204,6 @@ fn a_replaced_entry_hands_its_key_on() {
 }
 
 #[test]
-fn no_reader_misses_a_key_that_is_replaced_and_moved() {
-    fn check<K: Of, S: BuildHasher + Default + Sync + Send>(most: u64) {
-        let map = HashMap::<K, u64, S>::with_hasher(S::default());
-        for n in 0..8 {
-            map.insert(K::of(n), n);
-        }
-        let read = |_| {
-            let (mut least, map) = ([0; 8], &map);
-            move || {
-                for n in 0..8 {
-                    let view = map.read();
-                    let value = *view.get(&K::of(n)).expect("it is never removed");
-                    assert!(value % 8 == n && value >= least[n as usize]);
-                    least[n as usize] = value;
-                }
-                let seen =
-                    map.read().keys().filter(|key| (0..8).any(|n| K::of(n) == **key)).count();
-                assert_eq!(seen, 8, "each is seen once");
-            }
-        };
-        beside(1, read, || {
-            for round in 0..most {
-                for n in 0..8 {
-                    map.insert(K::of(n), n + 8 * round);
-                }
-                // Others come and go, and the table with them.
-                map.insert(K::of(100 + round % 500), 0);
-                if round % 1_000 == 999 {
-                    map.retain(|key, _| (0..8).any(|n| K::of(n) == *key));
-                    map.shrink_to_fit();
-                }
-            }
-        });
-    }
-    check::<u64, GoodHash>(rounds(20_000, 200));
-    check::<u64, PoorHash>(rounds(4_000, 40));
-    check::<String, GoodHash>(rounds(8_000, 40));
-    check::<String, PoorHash>(rounds(2_000, 40));
-}
-
-#[test]
 fn every_update_counts_once() {
     const KEYS: u64 = rounds(50, 5);
     fn check<K: Of>() {

@@ -115,7 +115,9 @@ impl Pair {
         let hash = (self.hash)(key);
         let section = self.domain.read();
         let values = self.model.entry(key).or_default();
-        // SAFETY, here and below: in a section; items are freed after grace periods, and are fresh.
+        // SAFETY: here and below: in a section; items are freed after grace periods, and are fresh.
+        let first = unsafe { self.table.lookup(hash, is(key)) }.node();
+        assert_eq!(first.map(|node| item(node).value), values.first().copied());
         match what {
             0 | 1 => {
                 // SAFETY: as above.
@@ -148,10 +150,7 @@ impl Pair {
                 }
             },
             4 => {
-                // SAFETY: as above.
-                let found = unsafe { self.table.lookup(hash, is(key)) };
-                assert_eq!(found.node().map(|node| item(node).value), values.first().copied());
-                if let Some(old) = found.node() {
+                if let Some(old) = first {
                     let new = Item::leak(key, value);
                     // SAFETY: as above.
                     assert!(unsafe { self.table.replace(old, new) });
@@ -164,10 +163,7 @@ impl Pair {
                 }
             }
             _ => {
-                // SAFETY: as above.
-                let found = unsafe { self.table.lookup(hash, is(key)) };
-                assert_eq!(found.node().map(|node| item(node).value), values.first().copied());
-                if let Some(node) = found.node() {
+                if let Some(node) = first {
                     assert!(!item(node).node.is_deleted());
                     // SAFETY: as above.
                     assert!(unsafe { self.table.delete(node) });
@@ -268,20 +264,6 @@ fn it_does_what_a_map_of_lists_does() {
             pair.check(options.accounting);
         }
     }
-}
-
-#[test]
-fn what_is_added_in_any_order_is_gone_through_once() {
-    let pair = Pair::new(Options::default(), HASHES[1]);
-    let section = pair.domain.read();
-    const MANY: u64 = rounds(10_000, 100);
-    fill(&pair.domain, &pair.table, pair.hash, 0..MANY);
-    let mut seen = vec![false; MANY as usize];
-    for node in nodes(&pair.table) {
-        assert!(!std::mem::replace(&mut seen[item(node).key as usize], true));
-    }
-    assert!(seen.iter().all(|seen| *seen));
-    drop(section);
 }
 
 #[test]
@@ -444,6 +426,12 @@ struct Stress {
 }
 
 impl Stress {
+    fn new(hash: Hashed) -> Self {
+        let domain = Domain::new();
+        let table = HashTable::new(domain.clone(), Options::default()).unwrap();
+        Self { domain, table, hash, changes: AtomicU64::new(0) }
+    }
+
     fn retire(&self, node: NonNull<Node>) {
         let address = node.as_ptr().expose_provenance();
         let _ = self.domain.call(move || {
@@ -467,24 +455,31 @@ impl Stress {
         self.retire(old.expect("it is always there"));
     }
 
-    /// Keys from 64 on come and go.
-    fn add_or_delete(&self, random: &mut Random) {
-        let key = 64 + random.below(448);
+    fn add(&self, key: u64, value: u64) {
         let _section = self.domain.read();
-        if random.below(2) == 0 {
-            let new = Item::leak(key, random.next());
-            // SAFETY: in a section.
-            match unsafe { self.table.add_unique((self.hash)(key), new, is(key)) } {
-                Ok(()) => _ = self.changes.fetch_add(1, Relaxed),
-                Err(_) => free(new),
-            }
-        } else if let Some(node) = self.find(key).node()
+        let new = Item::leak(key, value);
+        // SAFETY: in a section.
+        match unsafe { self.table.add_unique((self.hash)(key), new, is(key)) } {
+            Ok(()) => _ = self.changes.fetch_add(1, Relaxed),
+            Err(_) => free(new),
+        }
+    }
+
+    fn delete(&self, key: u64) {
+        let _section = self.domain.read();
+        if let Some(node) = self.find(key).node()
             // SAFETY: in a section.
             && unsafe { self.table.delete(node) }
         {
             self.changes.fetch_sub(1, Relaxed);
             self.retire(node);
         }
+    }
+
+    /// Keys from 64 on come and go.
+    fn add_or_delete(&self, random: &mut Random) {
+        let key = 64 + random.below(448);
+        if random.below(2) == 0 { self.add(key, random.next()) } else { self.delete(key) }
     }
 
     fn read(&self, mut random: Random, rounds: u64) {
@@ -507,9 +502,7 @@ impl Stress {
 #[test]
 fn readers_find_what_is_there_while_everything_changes() {
     for (seed, hash) in HASHES.into_iter().enumerate() {
-        let domain = Domain::new();
-        let table = HashTable::new(domain.clone(), Options::default()).unwrap();
-        let stress = Stress { domain, table, hash, changes: AtomicU64::new(0) };
+        let stress = Stress::new(hash);
         let random = |thread: usize| Random((seed * 100 + thread) as u64);
         fill(&stress.domain, &stress.table, hash, 0..64);
         let work = |thread| {
@@ -535,50 +528,20 @@ fn readers_find_what_is_there_while_everything_changes() {
 /// Of many threads that add one key each only one does, and of many that delete it only one.
 #[test]
 fn one_of_many_adds_and_one_deletes() {
-    let domain: Domain<Private> = Domain::new();
-    let table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
-    let (barrier, added, deleted) = (Barrier::new(4), AtomicUsize::new(0), AtomicUsize::new(0));
-    let rounds = rounds(2_000, 10);
+    let (stress, barrier) = (Stress::new(HASHES[1]), Barrier::new(4));
     threads(4, |_| {
-        for round in 0..rounds {
+        for key in 0..rounds(2_000, 10) {
             barrier.wait();
-            let section = domain.read();
-            let node = Item::leak(round, 0);
-            // SAFETY: in a section; freed after a grace period.
-            match unsafe { table.add_unique(HASHES[1](round), node, is(round)) } {
-                Ok(()) => _ = added.fetch_add(1, Relaxed),
-                Err(_) => free(node),
-            }
-            // SAFETY: in a section.
-            let found = unsafe { table.lookup(HASHES[1](round), is(round)) };
-            // SAFETY: in a section.
-            let mine = found.node().filter(|&node| unsafe { table.delete(node) });
-            drop(section);
-            barrier.wait();
-            if let Some(node) = mine {
-                deleted.fetch_add(1, Relaxed);
-                domain.synchronize();
-                free(node);
-            }
-            // Added again after it was deleted: it goes in the next round's quiet.
+            stress.add(key, 0);
+            stress.delete(key);
+            // Added again after it was deleted: it goes while all is quiet.
             if barrier.wait().is_leader() {
-                let section = domain.read();
-                // SAFETY: in a section.
-                let found = unsafe { table.lookup(HASHES[1](round), is(round)) };
-                if let Some(node) = found.node() {
-                    // SAFETY: in a section.
-                    assert!(unsafe { table.delete(node) });
-                    deleted.fetch_add(1, Relaxed);
-                    drop(section);
-                    domain.synchronize();
-                    free(node);
-                }
-                // SAFETY: no other thread changes it now.
-                let found = unsafe { table.lookup(HASHES[1](round), is(round)) };
-                assert!(found.node().is_none(), "added twice");
+                stress.delete(key);
+                let _section = stress.domain.read();
+                assert!(stress.find(key).node().is_none(), "added twice");
             }
         }
     });
-    assert_eq!(added.load(Relaxed), deleted.load(Relaxed));
-    assert!(added.load(Relaxed) >= rounds as usize);
+    assert_eq!(stress.changes.load(Relaxed), 0, "each is deleted as often as it was added");
+    stress.domain.barrier();
 }

@@ -92,15 +92,15 @@ fn beside_producers(put: impl Fn(usize, usize) + Sync, consume: impl FnOnce()) {
     });
 }
 
-fn put_into(queue: &WaitFreeQueue) -> impl Fn(usize, usize) + Sync {
-    // SAFETY: an object that is given away.
-    |producer, number| _ = unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) }
-}
-
-/// Two consumers that go on until everything has been taken: each takes by `take`, unless there is
-/// nothing, and looks at what it got. Of one producer a consumer sees a part, in order.
-fn consume_by_two(taken: &AtomicUsize, take: impl Fn() -> Option<(usize, usize)> + Sync) {
-    threads(2, |_| {
+/// All that the producers put, by `put`, is taken by two consumers that go on until everything has
+/// come: each takes by `take`, unless there is nothing. Of one producer a consumer sees a part, in
+/// order.
+fn goes_through(
+    put: impl Fn(usize, usize) + Sync,
+    take: impl Fn() -> Option<(usize, usize)> + Sync,
+) {
+    let taken = AtomicUsize::new(0);
+    let consume = |_| {
         let mut latest = [None; PRODUCERS];
         while taken.load(Relaxed) < PRODUCERS * EACH {
             let Some((producer, number)) = take() else {
@@ -111,41 +111,40 @@ fn consume_by_two(taken: &AtomicUsize, take: impl Fn() -> Option<(usize, usize)>
             latest[producer] = Some(number);
             taken.fetch_add(1, Relaxed);
         }
-    });
+    };
+    beside_producers(put, || _ = threads(2, consume));
+    assert_eq!(taken.load(Relaxed), PRODUCERS * EACH);
 }
 
+/// Also of consumers that keep each other away.
 #[test]
 fn what_each_producer_enqueues_is_dequeued_once_and_in_order() {
     let queue = WaitFreeQueue::new();
-    let found_empty = AtomicUsize::new(0);
+    let (found_empty, last) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let put = |producer, number| {
         // SAFETY: an object that is given away.
-        if !unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) } {
-            found_empty.fetch_add(1, Relaxed);
-        }
+        let was_there = unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) };
+        found_empty.fetch_add(usize::from(!was_there), Relaxed);
     };
-    let mut last = 0;
-    beside_producers(put, || {
-        let mut order = Order::default();
-        let mut consumer = queue.consumer();
-        while !order.is_all() {
-            match consumer.dequeue() {
-                Some(dequeued) => {
-                    order.next(Object::take(dequeued.node));
-                    last += usize::from(dequeued.last);
-                }
-                None => thread::yield_now(),
-            }
-        }
-    });
+    let take = || {
+        let dequeued = queue.consumer().dequeue()?;
+        last.fetch_add(usize::from(dequeued.last), Relaxed);
+        Some(Object::take(dequeued.node))
+    };
+    goes_through(put, take);
     assert!(queue.is_empty());
-    assert_eq!(found_empty.into_inner(), last, "as often as it was emptied, it was found empty");
+    let counts = (found_empty.into_inner(), last.into_inner());
+    assert_eq!(counts.0, counts.1, "as often as it was emptied, it was found empty");
 }
 
 #[test]
 fn chains_and_single_nodes_come_out_in_one_order() {
     let queue = WaitFreeQueue::new();
-    beside_producers(put_into(&queue), || {
+    let put = |producer, number| {
+        // SAFETY: an object that is given away.
+        _ = unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) }
+    };
+    beside_producers(put, || {
         let mut order = Order::default();
         let mut turns = 0_usize;
         while !order.is_all() {
@@ -176,36 +175,6 @@ fn chains_and_single_nodes_come_out_in_one_order() {
             thread::yield_now();
         }
     });
-}
-
-#[test]
-fn consumers_exclude_each_other_and_lose_nothing() {
-    let queue = WaitFreeQueue::new();
-    let taken = AtomicUsize::new(0);
-    let take = || queue.consumer().dequeue().map(|dequeued| Object::take(dequeued.node));
-    beside_producers(put_into(&queue), || consume_by_two(&taken, take));
-    assert_eq!(taken.into_inner(), PRODUCERS * EACH);
-    assert!(queue.is_empty());
-}
-
-/// Chains go from one queue to the next while both are put into.
-#[test]
-fn chains_move_from_queue_to_queue() {
-    let (first, second) = (WaitFreeQueue::new(), WaitFreeQueue::new());
-    let put = |producer, number| {
-        let node = Object::<QueueNode>::make(producer, number);
-        // SAFETY: an object that is given away. The last producer goes to the second queue.
-        unsafe { if producer + 1 < PRODUCERS { &first } else { &second }.enqueue(node) };
-    };
-    beside_producers(put, || {
-        let mut order = Order::default();
-        while !order.is_all() {
-            second.append(first.consumer().take_all());
-            second.consumer().take_all().for_each(|node| order.next(Object::take(node)));
-            thread::yield_now();
-        }
-    });
-    assert!(first.is_empty() && second.is_empty());
 }
 
 /// A queue may move while no thread uses it, with what is in it.
@@ -340,70 +309,16 @@ fn the_queue_with_a_sentinel_keeps_the_order_of_each_producer() {
         // SAFETY: an object that is given away.
         unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) };
     };
-    beside_producers(put, || {
-        let mut order = Order::default();
-        while !order.is_all() {
-            // SAFETY: this thread is the only consumer.
-            match unsafe { queue.dequeue() } {
-                Some(node) => order.next(Object::take(node)),
-                None => thread::yield_now(),
-            }
-        }
-    });
-    // SAFETY: as above.
-    assert_eq!(unsafe { queue.dequeue() }, None);
-    // SAFETY: from a box, and in no use any more.
-    drop(unsafe { Box::from_raw(memory) });
-}
-
-/// One that pops, one that takes all, by turns: what each takes all of comes last first.
-#[test]
-fn a_wait_free_stack_gives_everything_once() {
-    let stack = WaitFreeStack::new();
-    let put = |producer, number| {
-        // SAFETY: an object that is given away.
-        unsafe { stack.push(Object::<StackNode>::make(producer, number)) };
-    };
-    let taken = AtomicUsize::new(0);
     let turns = Mutex::new(());
-    let pop = || {
-        while taken.load(Relaxed) < PRODUCERS * EACH {
-            let turn = turns.lock().unwrap();
-            // SAFETY: who takes nodes off has the lock.
-            let popped = unsafe { stack.pop() };
-            drop(turn);
-            match popped {
-                Some(popped) => {
-                    Object::take(popped.node);
-                    taken.fetch_add(1, Relaxed);
-                }
-                None => thread::yield_now(),
-            }
-        }
-    };
-    let pop_all = || {
-        while taken.load(Relaxed) < PRODUCERS * EACH {
-            let turn = turns.lock().unwrap();
-            let stacked = stack.pop_all();
-            drop(turn);
-            let mut earlier = [usize::MAX; PRODUCERS];
-            for node in stacked {
-                let (producer, number) = Object::take(node);
-                assert!(number < earlier[producer], "what came later lies on top");
-                earlier[producer] = number;
-                taken.fetch_add(1, Relaxed);
-            }
-            thread::yield_now();
-        }
-    };
-    beside_producers(put, || {
-        thread::scope(|scope| {
-            scope.spawn(pop);
-            scope.spawn(pop_all);
-        });
+    goes_through(put, || {
+        let _turn = turns.lock().unwrap();
+        // SAFETY: who takes nodes out has the lock.
+        unsafe { queue.dequeue() }.map(Object::take)
     });
-    assert_eq!(taken.into_inner(), PRODUCERS * EACH);
-    assert!(stack.is_empty());
+    // SAFETY: no other thread uses it any more.
+    assert_eq!(unsafe { queue.dequeue() }, None);
+    // SAFETY: from a box.
+    drop(unsafe { Box::from_raw(memory) });
 }
 
 /// Has `f` called with a node, which no other thread has, a grace period later.
@@ -480,8 +395,6 @@ fn a_lock_free_queue_keeps_the_order_of_each_producer() {
         // SAFETY: in a section; an object that is given away.
         unsafe { queue.enqueue(Object::<SharedNode>::make(producer, number)) };
     };
-
-    let taken = AtomicUsize::new(0);
     let take = || {
         let section = quiescence::read();
         // SAFETY: in a section; it is freed a grace period later.
@@ -492,8 +405,7 @@ fn a_lock_free_queue_keeps_the_order_of_each_producer() {
         later(node, Object::free);
         Some(seen)
     };
-    beside_producers(put, || consume_by_two(&taken, take));
-    assert_eq!(taken.into_inner(), PRODUCERS * EACH);
+    goes_through(put, take);
     quiescence::barrier();
     // SAFETY: in no use any more, and not dropped after it has succeeded.
     assert_eq!(unsafe { queue.destroy() }, Ok(()));

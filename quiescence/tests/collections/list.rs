@@ -96,44 +96,6 @@ fn an_updater_does_what_its_model_does() {
     }
 }
 
-/// Readers beside two updaters: each traversal passes the elements that stay, in order, and of
-/// those that are replaced exactly one version.
-#[test]
-fn a_traversal_passes_what_stays_once_and_in_order() {
-    const FIXED: usize = 20;
-    let list: List<(usize, usize)> = (0..FIXED).map(|number| (number * 10, 0)).collect();
-    let traverse = |_| {
-        || {
-            let reader = list.read();
-            let seen: Vec<_> = reader.iter().map(|element| element.0).collect();
-            assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
-            let fixed = seen.iter().filter(|number| **number % 10 == 0).count();
-            assert_eq!(fixed, FIXED, "{seen:?}");
-        }
-    };
-    let update = |thread| {
-        let mut numbers = Random(thread as u64);
-        for version in 1..rounds(5_000, 20) {
-            let number = numbers.index(FIXED) * 10;
-            let extra = number + 1 + numbers.index(9);
-            let mut updater = list.update();
-            assert!(updater.find(|element| element.0 == number));
-            updater.replace_current((number, version)).unwrap();
-            // What lies between this one and the next stays in its order.
-            loop {
-                updater.move_next();
-                match updater.current().map(|element| element.0) {
-                    Some(next) if next < extra => {}
-                    Some(next) if next == extra => break assert!(updater.remove_current()),
-                    _ => break updater.insert_before((extra, version)),
-                }
-            }
-        }
-    };
-    beside(2, traverse, || threads(2, update));
-    assert_eq!(list.read().iter().count(), list.len());
-}
-
 #[test]
 fn each_element_is_dropped_once() {
     let domain = Domain::new();

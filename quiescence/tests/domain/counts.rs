@@ -55,16 +55,14 @@ fn grace_periods_of_qsbr_readers_are_timed_from_their_first_wait() {
 #[test]
 fn a_grace_period_that_becomes_urgent_is_expedited() {
     let domain = Domain::new();
-    beside_a_section(&domain, |leave| {
+    let _busy = occupy_the_worker(); // which would drive the first one, and perhaps sleep
+    let update = || {
         let cookie = domain.start_poll();
         assert!(!domain.poll(cookie));
-        thread::scope(|scope| {
-            scope.spawn(|| domain.synchronize_expedited());
-            until(|| domain.statistics().waiters != 0);
-            leave();
-        });
+        domain.synchronize_expedited();
         assert!(domain.poll(cookie));
-    });
+    };
+    beside_a_sleeper(&domain, update, || ());
     let Statistics { grace_periods, grace_periods_expedited, .. } = domain.statistics();
     assert_eq!((grace_periods, grace_periods_expedited), (2, 2));
 }

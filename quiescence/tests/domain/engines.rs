@@ -112,44 +112,37 @@ fn nothing_is_freed_under_qsbr_readers_that_come_and_go() {
 /// that only goes offline and comes back, hold up no thread that copies from them.
 #[test]
 fn a_relay_passes_over_whoever_is_away() {
+    const READERS: usize = rounds(20, 4);
     let domain = domain(Engine::Token);
-    let stop = AtomicBool::new(false);
-    let registered = Barrier::new(21);
-    thread::scope(|scope| {
-        for number in 0..if cfg!(miri) { 3 } else { 20 } {
-            let (domain, stop, registered) = (&domain, &stop, &registered);
-            scope.spawn(move || {
-                let mut reader = domain.qsbr();
-                registered.wait();
-                match number % 4 {
-                    0 => {
-                        // Some have handed a number on by then, and some have not.
-                        (0..number * 50).for_each(|_| reader.quiescent_state());
-                        let away = reader.offline();
-                        until(|| stop.load(Relaxed));
-                        drop(away);
-                    }
-                    1 => drop(reader),
-                    2 => {
-                        while !stop.load(Relaxed) {
-                            reader.while_offline(|| ());
-                            thread::yield_now(); // online: no driver meets it offline but by chance
-                        }
-                    }
-                    _ => {
-                        while !stop.load(Relaxed) {
-                            reader.quiescent_state();
-                            thread::yield_now();
-                        }
-                    }
-                }
-            });
+    let (stop, registered) = (AtomicBool::new(false), Barrier::new(READERS + 1));
+    threads(READERS + 1, |number| {
+        if number == READERS {
+            registered.wait();
+            (0..20).for_each(|_| domain.synchronize());
+            return stop.store(true, Relaxed);
         }
+        let mut reader = domain.qsbr();
         registered.wait();
-        for _ in 0..20 {
-            domain.synchronize();
+        match number % 4 {
+            0 => {
+                // Some have handed a number on by then, and some have not.
+                (0..number * 50).for_each(|_| reader.quiescent_state());
+                let away = reader.offline();
+                until(|| stop.load(Relaxed));
+                drop(away);
+            }
+            1 => drop(reader),
+            kind => {
+                while !stop.load(Relaxed) {
+                    if kind == 2 {
+                        reader.while_offline(|| ())
+                    } else {
+                        reader.quiescent_state()
+                    }
+                    thread::yield_now(); // online: no driver meets it offline but by chance
+                }
+            }
         }
-        stop.store(true, Relaxed);
     });
     assert!(domain.statistics().grace_periods >= 20);
     domain.synchronize();

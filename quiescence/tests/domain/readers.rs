@@ -175,44 +175,6 @@ fn a_panic_ends_the_section() {
 }
 
 #[test]
-fn qsbr_readers_hold_up_grace_periods_until_they_say_so() {
-    let domain = Domain::new();
-    let value = Rcu::new_in(1, domain.clone());
-    let (dropped, stop) = (Arc::new(AtomicU32::new(0)), AtomicBool::new(false));
-    let (ready, go) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut reader = domain.qsbr();
-            ready.wait();
-            while !stop.load(Acquire) {
-                let section = reader.read();
-                assert!(*value.load(&section) > 0);
-                reader.quiescent_state();
-            }
-            reader.while_offline(|| go.wait());
-            let offline = reader.offline();
-            go.wait();
-            drop(offline.online());
-        });
-        ready.wait();
-        let noted = Rcu::new_in(Dropped(dropped.clone()), domain.clone());
-        for new in 2..rounds(50, 10) {
-            value.store(new);
-            domain.synchronize();
-        }
-        noted.store(Dropped(Arc::default()));
-        assert_eq!(settled(&domain, &dropped), 1);
-        stop.store(true, Release);
-        // Offline and blocked, the reader holds nothing up.
-        domain.synchronize();
-        go.wait();
-        domain.synchronize();
-        go.wait();
-    });
-    assert_eq!(domain.statistics().readers, 0);
-}
-
-#[test]
 fn an_online_qsbr_reader_that_does_nothing_holds_up() {
     let domain = Domain::new();
     let mut reader = domain.qsbr();
@@ -223,7 +185,10 @@ fn an_online_qsbr_reader_that_does_nothing_holds_up() {
     let cookie = domain.start_poll();
     assert!(!domain.poll(cookie));
     reader.while_offline(|| assert!(domain.poll(cookie)));
-    reader.synchronize();
+    let cookie = domain.start_poll();
+    let offline = reader.offline();
+    elsewhere(|| domain.wait(cookie));
+    offline.online().synchronize();
 }
 
 #[test]

@@ -53,36 +53,6 @@ fn only_what_was_called_expedited_is_counted_so() {
 }
 
 #[test]
-fn a_guard_may_end_on_another_thread() {
-    let domain = Arc::new(Srcu::new());
-    let value = Arc::new(Rcu::new_in(1_u64, domain.domain()));
-    thread::scope(|scope| {
-        let (to, from) = mpsc::sync_channel::<SrcuOwnedGuard>(4);
-        scope.spawn({
-            let value = &value;
-            move || {
-                for guard in from {
-                    assert_ne!(*value.load(&guard), 0);
-                }
-            }
-        });
-        let updates = scope.spawn({
-            let (domain, value) = (&domain, &value);
-            move || {
-                for new in 2..if cfg!(miri) { 5 } else { 200 } {
-                    let old = value.swap(new);
-                    domain.synchronize_expedited();
-                    drop(old);
-                }
-            }
-        });
-        while !updates.is_finished() {
-            to.send(domain.read_owned()).unwrap();
-        }
-    });
-}
-
-#[test]
 fn sections_nest_and_end_in_any_order() {
     let domain = Srcu::new();
     let (first, second) = (domain.read(), domain.read());

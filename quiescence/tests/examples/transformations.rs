@@ -6,8 +6,7 @@ pub(crate) mod chapters;
 use crate::common::*;
 use chapters::ladder::{Buckets, Copied, OneLock, Records, Shared, Stage};
 use chapters::log::{self, Entries};
-use chapters::one_lock_at_a_time::{self, Containers};
-use chapters::{deleted_flag, inbox, lock_pairs, publish, shipping, when_to_stop};
+use chapters::{deleted_flag, inbox, lock_pairs, shipping};
 
 const THREADS: usize = 3;
 
@@ -79,21 +78,6 @@ fn an_entry_that_is_counted_was_written() {
 }
 
 #[test]
-fn an_element_that_moves_is_found_in_at_least_one_container() {
-    both!(one_lock_at_a_time::Tickets, 8);
-}
-
-#[test]
 fn nothing_is_added_to_a_session_that_is_closed() {
     both!(deleted_flag::Table, 4, total);
-}
-
-#[test]
-fn fields_are_of_one_version() {
-    both!(publish::Table, 8);
-}
-
-#[test]
-fn requests_are_computed() {
-    both!(when_to_stop::Server, 100);
 }

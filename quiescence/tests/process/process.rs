@@ -83,33 +83,6 @@ fn what_is_lost_in_a_child_takes_up_no_room() {
     });
 }
 
-#[test]
-fn forks_beside_readers_updaters_and_callbacks() {
-    let domain = Domain::new();
-    let value = Rcu::new_in(vec![7; 8], domain.clone());
-    let read = || {
-        assert_eq!(value.load(&domain.read()).len(), 8);
-        drop(quiescence::read());
-    };
-    let update = || {
-        value.store(vec![7; 8]);
-        quiescence::retire(Box::new(5)).unwrap();
-        domain.synchronize();
-    };
-    let work = |thread| move || if thread == 0 { read() } else { update() };
-    beside(2, work, || {
-        for _ in 0..30 {
-            in_child(|| {
-                assert_eq!(value.load(&domain.read()).len(), 8);
-                domain.synchronize();
-                domain.barrier();
-                quiescence::synchronize();
-                quiescence::barrier();
-            });
-        }
-    });
-}
-
 /// Where there can be no worker, whichever thread asks does its part, under every engine.
 #[test]
 fn without_a_worker_polling_is_enough() {

@@ -10,8 +10,6 @@ use crate::headers::offered::{is_word, tokens};
 use crate::headers::tree::Tree;
 use xtask::needs;
 
-use super::compile;
-
 /// Words of C and C++ that no program may define.
 const KEYWORDS: &str = "alignas auto bool char class const const_cast constexpr decltype \
     default define defined delete do double elif else endif enum explicit extern false for friend \
@@ -100,6 +98,7 @@ fn something_else_stands_among_the_headers() {
     assert!(others.is_empty(), "no header: {others:?}");
 }
 
+/// A macro of the program's broke them: each of their words could be one.
 #[test]
 fn the_headers_of_cpp_use_ordinary_words() {
     let allowed: BTreeSet<String> = words(KEYWORDS).chain(words(STANDARD)).collect();
@@ -109,40 +108,6 @@ fn the_headers_of_cpp_use_ordinary_words() {
     // The words are looked for: in code, and not in comments.
     let text = "// of node\n#include <link>\n#define _Q(p) \"take\" p /* set */\nint __a, value;";
     assert_eq!(ordinary(text, &allowed), ["p", "value"]);
-}
-
-/// By the compiler: each word is a macro that is no program.
-#[test]
-fn a_macro_of_the_programs_breaks_the_headers_of_cpp() {
-    needs::or_return!(Gxx);
-    let mut program = String::from(
-        "#include <atomic>\n#include <cstddef>\n#include <memory>\n#include <new>\n\
-         #include <type_traits>\n#include <utility>\n",
-    );
-    let letters = ('a'..='z').chain('A'..='Z').map(String::from);
-    let others = "acquire add awaited base cache call clear cold count current deleter deleter_of domain \
-    ended expected first flavor found func function futex futex_of gnu gp head heavy_fence \
-    in_use kept last light_fence link list lists memb mine most nesting next node noinline \
-    object one operation other own place places protects ptr push reclaim record records \
-    release retired run self set shared sorted src store take the_domain timeout value \
-    wake waiting word";
-    for word in letters.chain(words(others)) {
-        program.push_str(&format!("#define {word} (no program)\n"));
-    }
-    program.push_str(
-        "#include <hazard_pointer>\n#include <rcu>\n\
-         struct Read : std::rcu_obj_base<Read> {};\n\
-         struct Held : std::hazard_pointer_obj_base<Held> {};\n\
-         int main()\n{\n\
-         \tstd::rcu_default_domain().lock();\n\tstd::rcu_default_domain().unlock();\n\
-         \t(new Read)->retire();\n\tstd::rcu_retire(new int);\n\tstd::rcu_synchronize();\n\tstd::rcu_barrier();\n\
-         \tstd::atomic<Held *> source{nullptr};\n\tauto pointer = std::make_hazard_pointer();\n\
-         \tpointer.protect(source);\n\tpointer.reset_protection();\n\tauto second = std::move(pointer);\n\
-         \tswap(second, pointer);\n\t(new Held)->retire();\n}\n",
-    );
-    let source = crate::scratch::scratch("macros").join("macros.cpp");
-    fs::write(&source, program).expect("the source is written");
-    compile(source.to_str().expect("UTF-8"), &[]);
 }
 
 /// Names that ours have and liburcu's have from 0.15 on. (Where the machine has those headers,

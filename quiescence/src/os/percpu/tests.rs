@@ -53,28 +53,6 @@ fn restartable() -> bool {
 }
 
 #[test]
-fn what_is_counted_in_sequences_is_exact() {
-    path();
-    let (counted, sum) = together(|first| {
-        let place = AtomicPtr::new(first);
-        let mut counted = 0_u64;
-        for round in 0..100_000 {
-            // SAFETY: every CPU has a word.
-            counted += u64::from(unsafe { increment(first) });
-            // SAFETY: as above.
-            counted += round * u64::from(unsafe { add_at::<0>(&place, round) });
-            // SAFETY: as above.
-            counted += 2 * u64::from(unsafe { add_at::<0>(&place, 2) });
-            // SAFETY: as above.
-            counted -= 3 * u64::from(unsafe { take_at(&place, 3) });
-        }
-        counted
-    });
-    assert_eq!(sum, counted);
-    assert_eq!(counted != 0, restartable());
-}
-
-#[test]
 fn sequences_leave_where_they_are_to() {
     path();
     let first = words();

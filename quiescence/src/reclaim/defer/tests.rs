@@ -122,28 +122,3 @@ fn a_qsbr_thread_that_retired_more_than_a_batch_at_a_time_fell_behind() {
     drop(reader);
     domain.barrier();
 }
-
-/// Says how often it was asked for its bytes.
-struct Asked(Arc<AtomicU64>);
-
-impl crate::Retire for Asked {
-    fn bytes(&self) -> usize {
-        self.0.fetch_add(1, Relaxed);
-        100
-    }
-}
-
-/// A past error: where there was no room it was asked twice, and could say two things.
-#[test]
-fn a_value_that_goes_over_the_limit_is_asked_for_its_bytes_once() {
-    let domain = Domain::new();
-    domain.tune(Tuning { bytes_max: 1, ..domain.tuning() });
-    let asked = Arc::new(AtomicU64::new(0));
-    for retired in 1..=3 {
-        let asked_here = Asked(Arc::clone(&asked));
-        super::retire(domain.tag(), asked_here, super::Patience::Unowed).unwrap();
-        assert_eq!(asked.load(Relaxed), retired);
-    }
-    domain.barrier();
-    assert!(domain.statistics().limit_overruns > 0, "there was room");
-}
