@@ -257,8 +257,8 @@ impl Stream {
         let writer = unsafe { &mut *self.writer.get() };
         // Relaxed: a sum, which only the writer stores.
         self.bytes.store(self.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
-        // One word is left for `END`.
-        if writer.at >= const { WORDS - 1 - words::<P>() } {
+        // One word is left for `END`. (What fits no page is in a box: it is only compiled.)
+        if writer.at >= const { (WORDS - 1).saturating_sub(words::<P>()) } {
             self.turn_page(writer);
         }
         let mut at = writer.at;

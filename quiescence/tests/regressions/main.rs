@@ -49,3 +49,4 @@ mod barrier_futures;
 mod printing;
 mod wakers;
 mod sequence_locks;
+mod large_payloads;
