@@ -175,8 +175,10 @@ impl<P: Counted> ExactCell<P> {
     }
 
     /// Replaces the pointer by the result of `f`, called with the current pointer, and returns the
-    /// previous one. `f` is called again if another thread has replaced it meanwhile. If `f`
-    /// panics, nothing has changed.
+    /// previous one. `f` is called again if another thread has replaced it meanwhile.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new), or if `f` panics; the cell is unchanged then.
     ///
     /// ```
     /// use quiescence::cell::ExactCell;

@@ -153,7 +153,7 @@ where
     /// thread has exceeded the limit, moving them is left to later updates.
     ///
     /// # Panics
-    /// As [`with_capacity`](Self::with_capacity).
+    /// As [`with_capacity`](Self::with_capacity); or if `Hash` of a key panics.
     pub fn reserve(&self, additional: usize) {
         let entries = self.len().saturating_add(additional);
         let enough = growth::buckets_for(entries);

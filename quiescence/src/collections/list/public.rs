@@ -167,7 +167,8 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
     ///
     /// # Progress
     /// Blocking. A thread that calls this, or one of the methods below, while it holds an updater
-    /// of the same list deadlocks.
+    /// of the same list deadlocks. So does one that calls it where the list weighs a value, which
+    /// it does while it is locked.
     #[track_caller]
     pub fn update(&self) -> ListUpdater<'_, T, D> {
         ListUpdater::new(self, lock_another(&self.ends))
