@@ -151,21 +151,17 @@ impl<M: Memory> World<M> {
     /// A signal is delivered. Nothing is promised to memory.
     pub(super) fn signal(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let Some(cpu) = self.threads[thread].cpu else { return Outcome::Blocked };
-        if self.is_in_barrier(thread) || self.is_done(thread, turn.scenario) {
-            return Outcome::Blocked;
-        }
         // (In a page fault it waits until the kernel goes back, where it makes no difference.)
-        if self.threads[thread].fault.is_some() {
-            return Outcome::Blocked;
-        }
+        let is_in_kernel = self.is_in_barrier(thread) || self.threads[thread].fault.is_some();
         let matters = match turn.scenario.handler {
             Some(_) => self.handlers > 0 && usize::from(cpu) < CPUS,
             None => self.threads[thread].armed.is_some(),
         };
-        if !matters {
-            return Outcome::Blocked;
-        }
-        if !self.may_disturb(thread, turn.scenario) {
+        if is_in_kernel
+            || self.is_done(thread, turn.scenario)
+            || !matters
+            || !self.may_disturb(thread, turn.scenario)
+        {
             return Outcome::Blocked;
         }
         let name = turn.scenario.programs[thread].name;
