@@ -1,7 +1,8 @@
 //! Reads programs from a text in `worlds/programs`, for a scenario and a mutant.
 //!
 //! A line that is not indented begins an item, of which the indented lines after it are the rest:
-//! - `const NAME NUMBER`, unless the scenario has another number; `register NAME REGISTER`, another name of a register;
+//! - `const NAME NUMBER`, unless the scenario has another number; `register NAME REGISTER`, another
+//!   name of a register;
 //! - `place NAME`, one word of memory or, with a number behind it, several, and what they are at
 //!   the start; `objects` and `handler`, fields of a [`Plan`]; `end`, what must hold in the end;
 //! - `def`, a name for some lines, with parameters; `each`, one for lines that the scenario has,
@@ -12,8 +13,8 @@
 //! with the one before it. In an address such as `lock[index*2+here]` the register `index` and the
 //! number of this CPU say which word it is. A line ends with conditions: `?a|b` holds if one of
 //! these is the mutant or true of the scenario, `!a|b` if none is; `a=1` is true if that is the
-//! constant's number. An order such as `acquire/a|b`
-//! is relaxed if one is. A label that begins with a dot is the own one of each use of a `def`.
+//! constant's number. An order such as `acquire/a|b` is relaxed if one is. A label that begins with
+//! a dot is the own one of each use of a `def`.
 
 use core::sync::atomic::Ordering;
 use std::collections::HashMap;

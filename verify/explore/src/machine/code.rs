@@ -142,8 +142,8 @@ pub(super) enum Op {
         by: u64,
         order: Ordering,
     },
-    /// A locked addition, unless that holds of the word and the number; the value before goes into a
-    /// register.
+    /// A locked addition, unless that holds of the word and the number; the value before goes into
+    /// a register.
     LockedAdd {
         at: At,
         by: Value,

@@ -2,8 +2,8 @@
 //! kernel does to them.
 //!
 //! The programs are texts in `worlds/programs`, which `assemble` reads for a `scenario`; `code` has
-//! the instructions, `step` what each does, `kernel` what happens to a thread besides, and `world` the
-//! state.
+//! the instructions, `step` what each does, `kernel` what happens to a thread besides, and `world`
+//! the state.
 
 mod assemble;
 mod code;

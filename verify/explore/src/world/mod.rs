@@ -84,9 +84,10 @@ harness::world! {
 }
 
 /// Where a thread stands inside an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum At {
     /// At its first step.
+    #[default]
     Begin,
     /// The operation's second step, and third.
     Second,
@@ -110,7 +111,7 @@ enum Asleep {
 }
 
 /// A thread's own state.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct ThreadState {
     /// The operation it is at.
     op: u8,
@@ -135,7 +136,7 @@ struct ThreadState {
 }
 
 /// Under the registry's lock.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Registry {
     /// Slots in use, as a set of bits.
     readers: u8,
@@ -181,20 +182,11 @@ impl<M: Memory> World<M> {
             readers |= u8::from(registered) << slots;
             slots += u8::from(thread.registered);
             threads.push(ThreadState {
-                op: 0,
-                at: At::Begin,
                 slot,
                 registered,
                 word: word::QUIESCENT,
-                loaded: 0,
-                object: 0,
-                old: 0,
-                published: 0,
-                cookie: None,
-                asleep: None,
-                drive: driver::Drive::NONE,
-                took_over: false,
                 variables: [NOT_LOADED; VARIABLES],
+                ..ThreadState::default()
             });
         }
         let start = scenario.start;
@@ -209,14 +201,7 @@ impl<M: Memory> World<M> {
             held_by: None,
             driven: false,
             term: 0,
-            registry: Registry {
-                readers,
-                free: Vec::new(),
-                slots,
-                holdouts: 0,
-                pass: None,
-                held_by: None,
-            },
+            registry: Registry { readers, slots, ..Registry::default() },
             freed: [false; OBJECTS],
             threads,
         }
@@ -286,7 +271,7 @@ impl<M: Memory> World<M> {
         self.threads[me].op = turn.scenario.threads[me].program.len() as u8;
         self.threads[me].at = At::Begin;
         self.threads[me].asleep = None;
-        self.threads[me].drive = driver::Drive::NONE;
+        self.threads[me].drive = driver::Drive::default();
         self.driven = false;
         self.registry.holdouts = 0;
         self.registry.pass = None;
@@ -309,7 +294,7 @@ impl<M: Memory> World<M> {
         thread.op += 1;
         thread.at = At::Begin;
         thread.loaded = 0;
-        thread.drive = driver::Drive::NONE;
+        thread.drive = driver::Drive::default();
         Outcome::Moved
     }
 
