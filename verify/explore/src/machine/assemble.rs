@@ -121,11 +121,11 @@ impl Assembler<'_> {
             ["register", name, reg] => {
                 self.registers.insert(name, self.reg(reg));
             }
-            ["place", name] => self.place(name, 1, &[]),
-            ["place", name, "=", ref values @ ..] => self.place(name, 1, values),
-            ["place", name, count] => self.place(name, self.number(count) as usize, &[]),
-            ["place", name, count, "=", ref values @ ..] => {
-                self.place(name, self.number(count) as usize, values);
+            ["place", name, ref rest @ ..] => {
+                let mut sides = rest.split(|word| *word == "=");
+                let count = sides.next().and_then(|count| count.first());
+                let count = count.map_or(1, |count| self.number(count) as usize);
+                self.place(name, count, sides.next().unwrap_or_default());
             }
             ["objects", count] => self.plan.objects = self.number(count) as u8,
             ["handler", name] => self.plan.handler = Some(self.found(name).first),

@@ -6,9 +6,7 @@ use grace::srcu::{AdaptiveDelay, AnyDelay, Published};
 use serde::Deserialize;
 
 use super::assemble::assemble;
-use super::kernel::Broken;
 use crate::explore::{Model, Verdict};
-use crate::harness::variant;
 use crate::program;
 
 /// A step of a program that is left out or weakened, or something that a kernel does not do: its
@@ -110,5 +108,5 @@ pub(crate) fn explore(
     // Views count what each CPU has touched, so there are as many states as disturbances.
     let disturbances_max = scenario.numbers.get("aborts-max").map_or(1, |most| *most as u8);
     plan.disturbances_max = (model == Model::Weak).then_some(disturbances_max);
-    program::explore(plan, model, variant::<Broken>(mutant), limit)
+    program::explore(plan, model, Some(mutant), limit)
 }

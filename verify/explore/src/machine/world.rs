@@ -26,7 +26,6 @@ use grace::srcu::{Action, AnyDelay, Cookie, Sequence, SrcuMachine};
 use grace::steps::Without;
 
 use super::code::{Code, Op, REGS, Reg, Regs};
-use super::kernel::Broken;
 use super::scenario::Seat;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS};
 use crate::program;
@@ -235,9 +234,9 @@ impl Move {
     }
 }
 
-pub(super) type Turn<'a> = program::Turn<'a, Plan, Broken>;
+pub(super) type Turn<'a> = program::Turn<'a, Plan, &'static str>;
 
-impl<M: Memory> System for program::Program<M, Plan, Broken> {
+impl<M: Memory> System for program::Program<M, Plan, &'static str> {
     type State = World<M>;
 
     fn first(&self) -> World<M> {

@@ -55,7 +55,6 @@ pub(super) enum Step {
         sleeping: bool,
     },
     Announce(Number),
-    LateFence,
     ScanBegin(Number),
     ScanLook(Number),
     LookAgain(Number),
@@ -212,7 +211,6 @@ impl<M: Memory> World<M> {
             Step::FenceReaders { sleeping } => self.fence_readers(turn, sleeping),
             Step::FenceEnd { sleeping } => self.fence_end(turn, sleeping),
             Step::Announce(number) => self.announce(turn, number),
-            Step::LateFence => self.begin_fence(turn, false, true),
             Step::ScanBegin(number) => self.scan_begin(turn, number),
             Step::ScanLook(number) => self.scan_look(turn, number),
             Step::LookAgain(number) => self.look_again(turn, number),
@@ -374,7 +372,7 @@ impl<M: Memory> World<M> {
         }
         let outcome = self.report_event(turn, Event::Announced);
         if turn.is(Mutant::AnnounceBeforeFence) {
-            return self.goto_step(turn, Step::LateFence);
+            return self.goto_step(turn, Step::Fence { heavy: true });
         }
         outcome
     }

@@ -13,7 +13,7 @@ use core::hash::Hash;
 use core::sync::atomic::Ordering;
 
 use grace::policy::AnyPolicy;
-use grace::{Cookie, Event, Machine, Sequence, Start, word};
+use grace::{Cookie, Event, Machine, Sequence, Start, Urgency, word};
 
 use crate::explore::{Model, Verdict};
 use crate::harness;
@@ -236,13 +236,30 @@ impl<M: Memory> World<M> {
             return Outcome::Blocked;
         }
         let Some(op) = self.op(turn.scenario, turn.me) else { return Outcome::Blocked };
-        let outcome = match op {
-            Op::Register | Op::Unregister | Op::Lock | Op::Unlock | Op::Read | Op::ReadAgain => {
-                self.read_side(turn, op)
+        let at = thread.at;
+        let outcome = match (at, op) {
+            (At::Report(report), _) => self.report(turn, report),
+            (At::Drive(step), _) => self.drive(turn, step),
+            (At::Begin, Op::Lock) if word::nesting(thread.word) != 0 => self.lock_nested(turn),
+            (_, Op::Lock | Op::Online) => self.enter(turn, at),
+            (_, Op::Unlock) => self.unlock(turn),
+            (_, Op::Read) => self.read(turn, at),
+            (_, Op::ReadAgain) => self.read_object(turn),
+            (_, Op::QuiescentState) => self.quiescent_state(turn, at),
+            (_, Op::Offline) => self.leave(turn, word::QUIESCENT),
+            (_, Op::Register) => self.register(turn, at),
+            (_, Op::Unregister) => self.unregister(turn),
+            (_, Op::Swap(object) | Op::Store(object)) => self.publish(turn, object),
+            (_, Op::Request) => self.request(turn, Urgency::Normal),
+            (_, Op::RequestInBackground) => self.request(turn, Urgency::Background),
+            (_, Op::Wait | Op::WaitImpatiently) => self.wait(turn),
+            (_, Op::Advance) => self.advance(turn, false),
+            (_, Op::AdvanceAtTick) => self.advance(turn, true),
+            (_, Op::Poll) => self.poll(turn),
+            (_, Op::Free) => self.free(turn),
+            (_, Op::Set(..) | Op::Get(_) | Op::Publish(..) | Op::Follow(_)) => {
+                self.litmus(turn, op)
             }
-            Op::Online | Op::QuiescentState | Op::Offline => self.read_side(turn, op),
-            Op::Set(..) | Op::Get(_) | Op::Publish(..) | Op::Follow(_) => self.litmus(turn, op),
-            _ => self.update_side(turn, op),
         };
         self.settle(turn.scenario);
         outcome
