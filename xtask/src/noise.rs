@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::tools::built_rcu;
+use crate::tools::built_program;
 
 /// A figure of one thread, and one of several, may be so many times that of the idle machine.
 const WITHIN: [f64; 2] = [1.05, 1.10];
@@ -170,7 +170,7 @@ impl Noise {
     /// # Errors
     /// If the command cannot be built or run, or a goal is missed.
     pub fn run(&self) -> Result<()> {
-        let program = built_rcu()?;
+        let program = built_program("rcu", "rcu")?;
         let mut missed = Vec::new();
         let has = |part| self.parts.is_empty() || self.parts.contains(&part);
         if has(Part::Costs) {
