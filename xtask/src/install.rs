@@ -249,7 +249,8 @@ impl Item {
             Content::Library(from) => {
                 let mut strip = Command::new("strip");
                 strip.args(["--strip-debug", "--enable-deterministic-archives"]);
-                run(strip.arg(from).arg("-o").arg(&new)).map(|_| Ok(()))?
+                run(strip.arg(from).arg("-o").arg(&new))?;
+                Ok(())
             }
         };
         written.with_context(|| new.display().to_string())?;
