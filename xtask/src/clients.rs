@@ -46,7 +46,7 @@ const CANNOT: i32 = 5;
 pub fn run(tree: &Path, names: &[String], long: bool) -> Result<()> {
     let rcu = match std::env::var_os("RCU") {
         Some(rcu) => rcu.into(),
-        None => crate::tools::built_rcu()?,
+        None => crate::tools::built_program("rcu", "rcu")?,
     };
     let (mut failed, mut has_run) = (Vec::new(), false);
     let is_asked = |name: &str| names.is_empty() || names.iter().any(|asked| asked == name);

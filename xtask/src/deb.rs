@@ -206,13 +206,15 @@ impl Maker<'_> {
     }
 
     fn places(&self, name: &str, stage: &Path) -> Result<Places> {
-        let places = Places::new(
-            "/usr".into(),
-            self.home(),
-            "include/quiescence".into(),
-            Some(stage.to_path_buf()),
-        )?;
-        Ok(places.with_docdir(format!("/usr/share/doc/{name}").into()))
+        let places = Places {
+            prefix: "/usr".into(),
+            libdir: self.home(),
+            includedir: "include/quiescence".into(),
+            docdir: format!("share/doc/{name}").into(),
+            destdir: Some(stage.to_path_buf()),
+            dry_run: false,
+        };
+        places.checked()
     }
 
     /// Adds what all packages have (documents, checksums, the control file), and builds the

@@ -18,22 +18,31 @@ use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES};
 use crate::tools::{files_below, root, run};
 use crate::{cmake, headers, pkgconfig, say};
 
-/// Where libraries go by default, below the prefix.
-pub const LIBDIR: &str = "lib/quiescence";
-/// Where headers go by default, below the prefix.
-pub const INCLUDEDIR: &str = "include/quiescence";
-
 /// The manual page of the libraries.
 pub(crate) const MANUAL: &str = "libquiescence-urcu.7";
 
 /// Where things go.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Places {
-    prefix: PathBuf,
-    libdir: PathBuf,
-    includedir: PathBuf,
-    docdir: PathBuf,
-    destdir: Option<PathBuf>,
+    /// Where it is installed, as it will be found by programs. Absolute.
+    #[arg(long, value_name = "DIR", default_value = "/usr/local")]
+    pub(crate) prefix: PathBuf,
+    /// The libraries' directory: absolute, or below the prefix. In one where the system looks for
+    /// libraries they take liburcu's place for every program.
+    #[arg(long, value_name = "DIR", default_value = "lib/quiescence")]
+    pub(crate) libdir: PathBuf,
+    /// The headers' directory: absolute, or below the prefix.
+    #[arg(long, value_name = "DIR", default_value = "include/quiescence")]
+    pub(crate) includedir: PathBuf,
+    /// Put before every path, for packagers. What is installed does not know of it.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) destdir: Option<PathBuf>,
+    /// Say which files, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// That of the examples, below the prefix.
+    #[arg(skip = "share/doc/quiescence")]
+    pub(crate) docdir: PathBuf,
 }
 
 /// Which of it.
@@ -46,34 +55,21 @@ pub(crate) enum Part {
 }
 
 impl Places {
-    /// `libdir` and `includedir` are absolute, or below `prefix`.
+    /// With absolute paths.
     ///
     /// # Errors
     /// If a path that programs will see is not absolute, or goes up, or could not stand in a
     /// pkg-config file.
-    pub fn new(
-        prefix: PathBuf,
-        libdir: PathBuf,
-        includedir: PathBuf,
-        destdir: Option<PathBuf>,
-    ) -> Result<Self> {
-        checked("--prefix", &prefix)?;
-        let (libdir, includedir) = (prefix.join(libdir), prefix.join(includedir));
-        checked("--libdir", &libdir)?;
-        checked("--includedir", &includedir)?;
-        if let Some(destdir) = &destdir {
-            ensure!(
-                !destdir.as_os_str().is_empty(),
-                "--destdir is empty; leave it out to install for real"
-            );
-        }
-        let docdir = prefix.join("share/doc/quiescence");
-        Ok(Self { prefix, libdir, includedir, docdir, destdir })
-    }
-
-    /// The same, with the examples somewhere else.
-    pub(crate) fn with_docdir(self, docdir: PathBuf) -> Self {
-        Self { docdir, ..self }
+    pub fn checked(mut self) -> Result<Self> {
+        checked("--prefix", &self.prefix)?;
+        self.libdir = self.prefix.join(self.libdir);
+        self.includedir = self.prefix.join(self.includedir);
+        self.docdir = self.prefix.join(self.docdir);
+        checked("--libdir", &self.libdir)?;
+        checked("--includedir", &self.includedir)?;
+        let is_empty = self.destdir.as_ref().is_some_and(|path| path.as_os_str().is_empty());
+        ensure!(!is_empty, "--destdir is empty; leave it out to install for real");
+        Ok(self)
     }
 
     /// Where a file is put that programs will find at `path`.
@@ -112,10 +108,10 @@ fn checked(option: &str, path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// If a file cannot be written; what came before it stays.
-pub fn install(tree: &Path, places: &Places, dry_run: bool) -> Result<()> {
+pub fn install(tree: &Path, places: &Places) -> Result<()> {
     for item in all_items(tree, places)? {
         let place = places.put(&item.path);
-        if !dry_run {
+        if !places.dry_run {
             item.install(&place)?;
         }
         say::path(&place)?;
@@ -130,7 +126,7 @@ pub fn install(tree: &Path, places: &Places, dry_run: bool) -> Result<()> {
 /// # Errors
 /// If the core is not there: then whatever else has these names is somebody else's. If something
 /// cannot be removed.
-pub fn uninstall(places: &Places, dry_run: bool) -> Result<()> {
+pub fn uninstall(places: &Places) -> Result<()> {
     let core = places.put(&places.libdir.join(CORE));
     ensure!(core.exists(), "{} is not there: nothing of ours is installed so", core.display());
     // Of what is installed only the places matter, and not what it would be copied from.
@@ -142,12 +138,12 @@ pub fn uninstall(places: &Places, dry_run: bool) -> Result<()> {
     // The core last: an interrupted installation can begin again.
     installed.sort_by_key(|place| *place == core);
     for place in &installed {
-        if !dry_run {
+        if !places.dry_run {
             fs::remove_file(place).with_context(|| place.display().to_string())?;
         }
         say::path(place)?;
     }
-    if !dry_run {
+    if !places.dry_run {
         let bounds = [&places.libdir, &places.includedir, &places.docdir];
         let bounds = bounds.map(|directory| places.put(directory));
         for place in &installed {
@@ -243,28 +239,22 @@ impl Item {
     fn install(&self, place: &Path) -> Result<()> {
         let directory = place.parent().expect("a file has a directory");
         fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-        let Content::Link(target) = &self.content else {
-            let new = directory
-                .join(format!(".{}.new", self.path.file_name().unwrap_or_default().display()));
-            self.write(&new).with_context(|| new.display().to_string())?;
-            fs::set_permissions(&new, fs::Permissions::from_mode(0o644))?;
-            return fs::rename(&new, place).with_context(|| place.display().to_string());
-        };
-        symlink(target, place)
-    }
-
-    fn write(&self, new: &Path) -> Result<()> {
-        match &self.content {
+        let name = self.path.file_name().unwrap_or_default().display();
+        let new = directory.join(format!(".{name}.new"));
+        let written = match &self.content {
+            Content::Link(target) => return symlink(target, place),
+            Content::Copy(from) => fs::copy(from, &new).map(drop),
+            Content::Text(text) => fs::write(&new, text),
             // Without line tables; symbols stay, for profilers and what names frames of reports.
             Content::Library(from) => {
                 let mut strip = Command::new("strip");
                 strip.args(["--strip-debug", "--enable-deterministic-archives"]);
-                run(strip.arg(from).arg("-o").arg(new))?;
+                run(strip.arg(from).arg("-o").arg(&new))?;
+                Ok(())
             }
-            Content::Copy(from) => _ = fs::copy(from, new)?,
-            Content::Text(text) => fs::write(new, text)?,
-            Content::Link(_) => unreachable!("a link is not written"),
-        }
-        Ok(())
+        };
+        written.with_context(|| new.display().to_string())?;
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o644))?;
+        fs::rename(&new, place).with_context(|| place.display().to_string())
     }
 }

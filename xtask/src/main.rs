@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use xtask::debian13::Debian13;
 use xtask::facades::Facades;
 use xtask::kernel::Kernel;
@@ -27,7 +27,7 @@ enum Command {
     /// Build the libraries, headers and pkg-config files into target/compat.
     Compat,
     /// Build, and install below a prefix, where no program looks by itself.
-    Install(Where),
+    Install(install::Places),
     /// Build the command `rcu`, and install it with `rcu-torture`, its manual pages, and
     /// completions for bash, zsh and fish.
     InstallRcu {
@@ -36,7 +36,7 @@ enum Command {
         prefix: PathBuf,
     },
     /// Remove what `install` with the same places has put there. Builds nothing.
-    Uninstall(Where),
+    Uninstall(install::Places),
     /// Build Debian packages: libquiescence-urcu0, -dev, and -default, with which all programs of
     /// liburcu run on them. Their maintainer is DEBFULLNAME and DEBEMAIL.
     Deb {
@@ -86,34 +86,6 @@ enum Command {
     Torture(Torture),
 }
 
-#[derive(Debug, Args)]
-struct Where {
-    /// Where it is installed, as it will be found by programs. Absolute.
-    #[arg(long, value_name = "DIR", default_value = "/usr/local")]
-    prefix: PathBuf,
-    /// The libraries' directory: absolute, or below the prefix. In one where the system looks for
-    /// libraries they take liburcu's place for every program.
-    #[arg(long, value_name = "DIR", default_value = install::LIBDIR)]
-    libdir: PathBuf,
-    /// The headers' directory: absolute, or below the prefix.
-    #[arg(long, value_name = "DIR", default_value = install::INCLUDEDIR)]
-    includedir: PathBuf,
-    /// Put before every path, for packagers. What is installed does not know of it.
-    #[arg(long, value_name = "DIR")]
-    destdir: Option<PathBuf>,
-    /// Say which files, and change nothing.
-    #[arg(long)]
-    dry_run: bool,
-}
-
-impl Where {
-    /// The places, and whether nothing is to be changed there.
-    fn places(self) -> Result<(install::Places, bool)> {
-        let places = install::Places::new(self.prefix, self.libdir, self.includedir, self.destdir)?;
-        Ok((places, self.dry_run))
-    }
-}
-
 fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -127,15 +99,12 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Compat => say::path(&compat::build()?)?,
-        Command::Install(place) => {
-            let (places, dry_run) = place.places()?;
-            install::install(&compat::build()?, &places, dry_run)?;
+        Command::Install(places) => {
+            let places = places.checked()?;
+            install::install(&compat::build()?, &places)?;
         }
         Command::InstallRcu { prefix } => command::install(&prefix)?,
-        Command::Uninstall(place) => {
-            let (places, dry_run) = place.places()?;
-            install::uninstall(&places, dry_run)?;
-        }
+        Command::Uninstall(places) => install::uninstall(&places.checked()?)?,
         Command::Deb { output, trial: true, suite, .. } => {
             deb::trial::run(&compat::build()?, &std::path::absolute(output)?, &suite)?;
         }

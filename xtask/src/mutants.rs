@@ -61,18 +61,21 @@ pub struct Run {
     names: Vec<String>,
 }
 
-/// Where a program is built with a step that can be removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Build {
-    Hooks,
-    Loom,
-}
-
-/// What is built: a file of tests, or a program.
+/// What is built: tests, of the library's own sources or of a file, or the program that tortures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Program {
-    Tests { build: Build, package: &'static str, target: &'static str },
+    Tests { package: &'static str, target: &'static str },
+    Loom,
     Torture,
+}
+
+/// How tests are run.
+#[derive(Clone, Copy)]
+struct How {
+    program: Program,
+    /// A value of `QUIESCENCE_PERCPU`; empty for the best way.
+    per_cpu: &'static str,
+    limit: Duration,
 }
 
 /// What came of a step that is removed.
@@ -153,8 +156,7 @@ impl Run {
         };
         for step in chosen {
             for catcher in step.catchers.iter().filter(|catcher| self.asks(step, catcher)) {
-                let begun = bench.ready(catcher)?;
-                let outcome = bench.attempt(step, catcher)?;
+                let (begun, outcome) = bench.attempt(step, catcher)?;
                 row(&step.name, &told(catcher), begun, outcome)?;
             }
         }
@@ -262,118 +264,108 @@ fn told(catcher: &Catcher) -> String {
 }
 
 impl Bench {
-    /// Builds what the catcher needs, and sees that it passes as the library is. Returns when it
-    /// was ready.
-    fn ready(&mut self, catcher: &'static Catcher) -> Result<Instant> {
+    /// Builds what the catcher needs, sees that it passes as the library is, and removes the step.
+    /// Returns when it was ready for that, and what came of it.
+    fn attempt(&mut self, step: &Step, catcher: &'static Catcher) -> Result<(Instant, Outcome)> {
+        let begun = Instant::now();
         match catcher {
-            Catcher::Explorer | Catcher::CTorture => {}
-            Catcher::Torture { .. } => self.build(Program::Torture)?,
-            Catcher::Loom { tests, .. } => {
-                for test in tests {
-                    self.try_as_it_is(LOOM, test, "", LONGEST)?;
-                }
-            }
-            Catcher::Test(test) => {
-                let limit = Duration::from_secs(test.seconds);
-                self.try_as_it_is(of(test), test.parts().2, &test.per_cpu, limit)?;
-            }
-        }
-        Ok(Instant::now())
-    }
-
-    /// Removes the step for what must notice.
-    fn attempt(&self, step: &Step, catcher: &'static Catcher) -> Result<Outcome> {
-        let is_caught = match catcher {
             Catcher::Explorer => {
                 let entry = check::catalogue::named(&step.name);
                 let entry = entry.with_context(|| format!("{}: no such fault", step.name))?;
-                entry.is_found()
+                Ok((begun, outcome(entry.is_found())))
             }
-            Catcher::Torture { .. } => {
-                let mut torture = Command::new(&self.built[&Program::Torture]);
-                torture.args(["--mutant", &step.name, "--seconds", TORTURE_SECONDS]);
-                let (status, said) = alone::limited(&mut torture, LONGEST)?;
-                if said.contains("restartable sequences, which this process does not have") {
-                    return Ok(Outcome::Skipped("no restartable sequences here"));
-                }
-                let code = status.and_then(|status| status.code());
-                ensure!(code != Some(2), "torture without {}: {said}", step.name);
-                code == Some(0)
-            }
+            Catcher::Torture { .. } => self.torture(step),
             Catcher::Loom { tests, .. } => {
-                let mut fail = true;
-                for test in tests {
-                    fail &= !self.passes(LOOM, test, "", Some(step), LONGEST)?;
-                }
-                fail
+                let tests: Vec<&str> = tests.iter().map(String::as_str).collect();
+                let how = How { program: Program::Loom, per_cpu: "", limit: LONGEST };
+                self.all_fail(step, how, &tests, 1)
             }
             Catcher::Test(test) => {
+                let (package, target, name) = test.parts();
+                let program = Program::Tests { package, target };
                 let limit = Duration::from_secs(test.seconds);
-                let (name, path) = (test.parts().2, test.per_cpu.as_str());
-                let mut fails = false;
-                for _ in 0..test.runs {
-                    fails = fails || !self.passes(of(test), name, path, Some(step), limit)?;
-                }
-                fails
+                self.all_fail(
+                    step,
+                    How { program, per_cpu: &test.per_cpu, limit },
+                    &[name],
+                    test.runs,
+                )
             }
             Catcher::CTorture => {
                 let removed = Some(step.name.clone());
                 let flavors = Vec::new();
                 let torture = Torture { seconds: C_TORTURE_SECONDS, seed: 1, flavors, removed };
-                torture.noticed()? > 0
+                Ok((begun, outcome(torture.noticed()? > 0)))
             }
-        };
-        Ok(outcome(is_caught))
+        }
     }
 
-    fn try_as_it_is(
-        &mut self,
-        program: Program,
-        test: &'static str,
-        per_cpu: &'static str,
-        limit: Duration,
-    ) -> Result<()> {
-        self.build(program)?;
-        if self.sound.insert((program, test, per_cpu)) {
-            let passes = self.passes(program, test, per_cpu, None, limit)?;
-            ensure!(passes, "{test} fails though no step is removed");
+    fn torture(&mut self, step: &Step) -> Result<(Instant, Outcome)> {
+        let mut torture = Command::new(self.built(Program::Torture)?);
+        let begun = Instant::now();
+        torture.args(["--mutant", &step.name, "--seconds", TORTURE_SECONDS]);
+        let (status, said) = alone::limited(&mut torture, LONGEST)?;
+        if said.contains("restartable sequences, which this process does not have") {
+            return Ok((begun, Outcome::Skipped("no restartable sequences here")));
         }
-        Ok(())
+        let code = status.and_then(|status| status.code());
+        ensure!(code != Some(2), "torture without {}: {said}", step.name);
+        Ok((begun, outcome(code == Some(0))))
+    }
+
+    /// Whether each of the tests fails without the step, in one of so many runs.
+    fn all_fail(
+        &mut self,
+        step: &Step,
+        how: How,
+        tests: &[&'static str],
+        runs: u32,
+    ) -> Result<(Instant, Outcome)> {
+        for test in tests {
+            if self.sound.insert((how.program, test, how.per_cpu)) {
+                let passes = self.passes(how, test, None)?;
+                ensure!(passes, "{test} fails though no step is removed");
+            }
+        }
+        let (begun, mut fail) = (Instant::now(), true);
+        for test in tests {
+            let mut fails = false;
+            for _ in 0..runs {
+                fails = fails || !self.passes(how, test, Some(step))?;
+            }
+            fail &= fails;
+        }
+        Ok((begun, outcome(fail)))
     }
 
     /// Whether a test passes, in time.
-    fn passes(
-        &self,
-        program: Program,
-        test: &str,
-        per_cpu: &str,
-        without: Option<&Step>,
-        limit: Duration,
-    ) -> Result<bool> {
-        let mut tests = Command::new(&self.built[&program]);
+    fn passes(&mut self, how: How, test: &str, without: Option<&Step>) -> Result<bool> {
+        let mut tests = Command::new(self.built(how.program)?);
         tests.args([test, "--exact", "--nocapture", "--test-threads=1"]).stdin(Stdio::null());
-        if let Program::Tests { package, .. } = program {
-            tests.current_dir(self.copy.join(folder_of(package)));
-        }
-        if !per_cpu.is_empty() {
-            tests.env("QUIESCENCE_PERCPU", per_cpu);
+        let package = match how.program {
+            Program::Tests { package, .. } => package,
+            _ => "quiescence",
+        };
+        tests.current_dir(self.copy.join(folder_of(package)));
+        if !how.per_cpu.is_empty() {
+            tests.env("QUIESCENCE_PERCPU", how.per_cpu);
         }
         match without {
             Some(step) => tests.env(SWITCH, &step.name),
             None => tests.env_remove(SWITCH),
         };
-        Ok(matches!(alone::ended(&mut tests, test, limit)?, alone::Ended::Passed))
+        Ok(matches!(alone::ended(&mut tests, test, how.limit)?, alone::Ended::Passed))
     }
 
-    /// Has cargo build a program, once.
-    fn build(&mut self, program: Program) -> Result<()> {
-        if self.built.contains_key(&program) {
-            return Ok(());
+    /// A program, built by cargo, once.
+    fn built(&mut self, program: Program) -> Result<PathBuf> {
+        if let Some(built) = self.built.get(&program) {
+            return Ok(built.clone());
         }
         say::begun(&format!("building {program:?}"));
         let mut cargo = cargo(&self.copy);
         let (more, folder) = match program {
-            Program::Tests { build: Build::Loom, .. } => ("--cfg loom", "target/loom"),
+            Program::Loom => ("--cfg loom", "target/loom"),
             Program::Tests { .. } | Program::Torture => ("", "target/mutants"),
         };
         // Optimised: torture without a step is a race with the reader that the step protects.
@@ -382,20 +374,21 @@ impl Bench {
             .env("RUSTFLAGS", format!("{FLAGS} {more}"))
             .env("CARGO_TARGET_DIR", root().join(folder));
         // Not `--locked`: of the copy's packages some depend on the switch as well.
+        let mut tests = |package, options: &[&str]| {
+            cargo.args(["test", "--no-run", "-p", package]).args(options);
+            let made = built(&mut cargo, true)?.into_iter().next();
+            made.with_context(|| format!("cargo built no {program:?}"))
+        };
         let made = match program {
             Program::Torture => {
                 cargo.args(["build", "-p", "quiescence-torture", "--bin", "rcu-torture"]);
                 built_file(&mut cargo, "rcu-torture")?
             }
-            Program::Tests { build, package, target } => {
-                cargo.args(["test", "--no-run", "-p", package]).args(alone::chosen(target));
-                cargo.args((build == Build::Loom).then_some("--release"));
-                let made = built(&mut cargo, true)?.into_iter().next();
-                made.with_context(|| format!("cargo built no {program:?}"))?
-            }
+            Program::Loom => tests("quiescence", &["--lib", "--release"])?,
+            Program::Tests { package, target } => tests(package, &alone::chosen(target))?,
         };
-        self.built.insert(program, made);
-        Ok(())
+        self.built.insert(program, made.clone());
+        Ok(made)
     }
 }
 
@@ -418,15 +411,6 @@ pub(crate) fn folder_of(package: &str) -> &str {
         "quiescence-torture" => "verify/torture",
         _ => package.strip_prefix("quiescence-").unwrap_or(package),
     }
-}
-
-/// The models of the library.
-const LOOM: Program = Program::Tests { build: Build::Loom, package: "quiescence", target: "lib" };
-
-/// The file of a test.
-fn of(test: &'static Test) -> Program {
-    let (package, target, _) = test.parts();
-    Program::Tests { build: Build::Hooks, package, target }
 }
 
 #[cfg(test)]

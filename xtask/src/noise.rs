@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::tools::built_rcu;
+use crate::tools::built_program;
 
 /// A figure of one thread, and one of several, may be so many times that of the idle machine.
 const WITHIN: [f64; 2] = [1.05, 1.10];
@@ -61,32 +61,30 @@ pub struct Noise {
     parts: Vec<Part>,
 }
 
-/// What else the machine does.
+/// What else the machine does: so many threads spin, or sleep and wake.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Load {
-    Spinning(usize),
-    Sleeping(usize),
+struct Load {
+    threads: u32,
+    sleeps: bool,
 }
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Spinning(0) => f.write_str("idle"),
-            Self::Spinning(threads) => write!(f, "{threads} spinning"),
-            Self::Sleeping(threads) => write!(f, "{threads} that sleep and wake"),
+            Self { threads: 0, .. } => f.write_str("idle"),
+            Self { threads, sleeps: false } => write!(f, "{threads} spinning"),
+            Self { threads, sleeps: true } => write!(f, "{threads} that sleep and wake"),
         }
     }
 }
 
-const IDLE: Load = Load::Spinning(0);
-const LOADS: [Load; 6] = [
-    IDLE,
-    Load::Spinning(1),
-    Load::Spinning(2),
-    Load::Spinning(4),
-    Load::Spinning(8),
-    Load::Sleeping(4),
-];
+const fn spinning(threads: u32) -> Load {
+    Load { threads, sleeps: false }
+}
+
+const IDLE: Load = spinning(0);
+const SLEEPING: Load = Load { threads: 4, sleeps: true };
+const LOADS: [Load; 6] = [IDLE, spinning(1), spinning(2), spinning(4), spinning(8), SLEEPING];
 
 impl Load {
     /// Does the work while the machine does that.
@@ -94,28 +92,19 @@ impl Load {
         let over = AtomicBool::new(false);
         // Relaxed: it ends loops and publishes nothing.
         let is_over = || over.load(Ordering::Relaxed);
-        let spin_until = |is_done: &dyn Fn() -> bool| {
-            let mut number = 1_u64;
-            while !is_done() {
-                number = std::hint::black_box(number.wrapping_mul(3));
-            }
-        };
-        let sleep_and_wake = || {
+        let turns = || {
             while !is_over() {
-                thread::sleep(TURN);
-                let woken = Instant::now();
-                spin_until(&|| woken.elapsed() >= TURN);
+                if self.sleeps {
+                    thread::sleep(TURN);
+                }
+                let (woken, mut number) = (Instant::now(), 1_u64);
+                while woken.elapsed() < TURN {
+                    number = std::hint::black_box(number.wrapping_mul(3));
+                }
             }
         };
         thread::scope(|scope| {
-            match self {
-                Self::Spinning(threads) => {
-                    (0..threads).for_each(|_| _ = scope.spawn(|| spin_until(&is_over)));
-                }
-                Self::Sleeping(threads) => {
-                    (0..threads).for_each(|_| _ = scope.spawn(sleep_and_wake));
-                }
-            }
+            (0..self.threads).for_each(|_| _ = scope.spawn(turns));
             let result = work();
             over.store(true, Ordering::Relaxed);
             result
@@ -181,7 +170,7 @@ impl Noise {
     /// # Errors
     /// If the command cannot be built or run, or a goal is missed.
     pub fn run(&self) -> Result<()> {
-        let program = built_rcu()?;
+        let program = built_program("rcu", "rcu")?;
         let mut missed = Vec::new();
         let has = |part| self.parts.is_empty() || self.parts.contains(&part);
         if has(Part::Costs) {
@@ -273,7 +262,7 @@ impl Noise {
             );
             let wanted = match load {
                 IDLE if stolen == 0 => runs,
-                Load::Spinning(..=4) => runs * 8 / 10,
+                Load { threads: ..=4, sleeps: false } => runs * 8 / 10,
                 _ => 0,
             };
             if recommended < wanted {
@@ -297,7 +286,7 @@ impl Noise {
     /// than it counts.
     fn compare(&self, program: &Path) -> Result<Vec<String>> {
         let mut missed = Vec::new();
-        for load in [IDLE, Load::Spinning(2)] {
+        for load in [IDLE, spinning(2)] {
             for (tries, planted) in [(self.runs, "0"), (self.runs.div_ceil(2), PLANTED_PERCENT)] {
                 let mut outcomes = [0, 0, 0];
                 for seed in 1..=tries {

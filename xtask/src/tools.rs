@@ -69,11 +69,6 @@ pub(crate) fn built(cargo: &mut Command, tests: bool) -> Result<Vec<PathBuf>> {
     Ok(made.collect())
 }
 
-/// The command `rcu`, built if that is needed.
-pub(crate) fn built_rcu() -> Result<PathBuf> {
-    built_program("rcu", "rcu")
-}
-
 /// A program of a package of this repository, built to be fast.
 pub(crate) fn built_program(package: &str, name: &str) -> Result<PathBuf> {
     let mut build = cargo(&root());

@@ -7,13 +7,12 @@
 //! A state from which no step is possible, though a thread is not done, is *stuck*. So is one from
 //! which no end can be reached any more, however the steps fall: found by going back from the ends.
 
-use core::hash::Hasher;
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::hash::BuildHasherDefault;
 
 use crate::choice::Choice;
-use crate::fingerprint;
+use crate::fingerprint::{self, Lanes};
 use crate::system::{By, Outcome, System};
 
 /// A model of shared memory.
@@ -84,7 +83,9 @@ impl core::fmt::Display for Verdict {
 
 /// Explores every state of a system, at most `limit` of them.
 pub(crate) fn run(system: &impl System, limit: usize) -> Verdict {
-    Explorer::new(system, limit).run()
+    let (states, origins, open) = (HashMap::default(), Vec::new(), VecDeque::new());
+    let (edges, ends) = (Vec::new(), Vec::new());
+    Explorer { system, limit, states, origins, edges, ends, open }.run()
 }
 
 /// How a state was reached first.
@@ -95,32 +96,10 @@ struct Origin {
     answers: Box<[u8]>,
 }
 
-/// A fingerprint is as good as random already.
-#[derive(Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 << 8) | u64::from(*byte);
-        }
-    }
-
-    fn write_u128(&mut self, fingerprint: u128) {
-        self.0 = fingerprint as u64;
-    }
-}
-
-type States = HashMap<u128, u32, BuildHasherDefault<Identity>>;
-
 struct Explorer<'a, S: System> {
     system: &'a S,
     limit: usize,
-    states: States,
+    states: HashMap<u128, u32, BuildHasherDefault<Lanes>>,
     origins: Vec<Origin>,
     /// Steps that are due, by the states that they connect.
     edges: Vec<(u32, u32)>,
@@ -128,19 +107,7 @@ struct Explorer<'a, S: System> {
     open: VecDeque<(u32, S::State)>,
 }
 
-impl<'a, S: System> Explorer<'a, S> {
-    fn new(system: &'a S, limit: usize) -> Self {
-        Self {
-            system,
-            limit,
-            states: States::default(),
-            origins: Vec::new(),
-            edges: Vec::new(),
-            ends: Vec::new(),
-            open: VecDeque::new(),
-        }
-    }
-
+impl<S: System> Explorer<'_, S> {
     fn run(mut self) -> Verdict {
         self.visit(self.system.first(), Origin { from: 0, step: 0, answers: Box::default() });
         while let Some((index, state)) = self.open.pop_front() {

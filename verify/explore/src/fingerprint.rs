@@ -27,7 +27,9 @@ const fn fold(a: u64, b: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-struct Lanes {
+/// The hasher.
+#[derive(Default)]
+pub(crate) struct Lanes {
     low: u64,
     high: u64,
     /// What is not mixed yet, the first at the bottom, and how many bits of it there are.

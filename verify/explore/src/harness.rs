@@ -90,6 +90,16 @@ pub struct Table<S, M> {
     pub fault: Vec<Fault<M>>,
 }
 
+/// What `worlds/FILE.toml` says.
+macro_rules! table {
+    ($file:literal) => {{
+        let path = concat!("/worlds/", $file, ".toml");
+        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/worlds/", $file, ".toml"));
+        toml::from_str(text).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }};
+}
+pub(crate) use table;
+
 /// A world whose table is `worlds/FILE.toml`, of the module's own `Scenario` and `Mutant`; `$more`
 /// may add scenarios.
 macro_rules! world {
@@ -107,15 +117,7 @@ macro_rules! world {
                 use std::sync::LazyLock;
                 static TABLE: LazyLock<$crate::harness::Table<Scenario, Mutant>> =
                     LazyLock::new(|| {
-                        let path = concat!("/worlds/", $file, ".toml");
-                        let text = include_str!(concat!(
-                            env!("CARGO_MANIFEST_DIR"),
-                            "/worlds/",
-                            $file,
-                            ".toml"
-                        ));
-                        let table = toml::from_str(text);
-                        let table = table.unwrap_or_else(|error| panic!("{path}: {error}"));
+                        let table = $crate::harness::table!($file);
                         $(let table = $more(table);)?
                         table
                     });
@@ -189,75 +191,6 @@ pub fn scenarios_of<W: World>(
     fault: &Fault<W::Mutant>,
 ) -> impl Iterator<Item = &'static W::Scenario> {
     fault.scenarios.iter().map(|name| W::named(name).expect("the table names a scenario"))
-}
-
-/// Explores the scenarios without any mutant. Returns those that are not safe, with what was found.
-pub fn unsafe_scenarios<W: World>(
-    limit: usize,
-    is_asked: impl Fn(&W::Scenario, Model) -> bool,
-) -> Vec<String> {
-    let mut found = Vec::new();
-    for scenario in &W::table().scenario {
-        for model in W::MODELS.iter().copied().filter(|model| is_asked(scenario, *model)) {
-            let verdict = W::explore(scenario, model, None, limit);
-            let told = format!("{} under {model:?}: {verdict}", W::scenario_name(scenario));
-            println!("{told}");
-            if !verdict.is_safe() {
-                found.push(told);
-            }
-        }
-    }
-    found
-}
-
-/// Explores each fault in its scenarios. Returns what is not as the table says: faults of which
-/// something else comes, and those that do harm and are found under none of the models.
-pub fn wrong_faults<W: World>(
-    limit: usize,
-    is_asked: impl Fn(&Fault<W::Mutant>, &W::Scenario, Model) -> bool,
-) -> Vec<String> {
-    let mut wrong = Vec::new();
-    for (fault, scenario) in
-        W::table().fault.iter().flat_map(|fault| scenarios_of::<W>(fault).map(move |s| (fault, s)))
-    {
-        let mut verdicts = Vec::new();
-        let name = W::mutant_name(fault.mutant);
-        for model in W::MODELS.iter().copied().filter(|model| is_asked(fault, scenario, *model)) {
-            let verdict = W::explore(scenario, model, Some(fault.mutant), limit);
-            let place = W::scenario_name(scenario);
-            let told = format!("{name} in {place} under {model:?}: {verdict}");
-            println!("{told}\n");
-            if !fault.agrees(model, &verdict) {
-                wrong.push(told);
-            }
-            verdicts.push(verdict);
-        }
-        let is_found = verdicts.iter().any(Verdict::is_fault);
-        if !verdicts.is_empty() && !is_found && fault.kind != Kind::Harmless {
-            wrong.push(format!("{name} is not found"));
-        }
-    }
-    wrong
-}
-
-/// Explores each harmless fault in all scenarios. Returns those where it does harm.
-pub fn harm_of_harmless_faults<W: World>(
-    limit: usize,
-    is_asked: impl Fn(&W::Scenario, Model) -> bool,
-) -> Vec<String> {
-    let mut harm = Vec::new();
-    for fault in W::table().fault.iter().filter(|fault| fault.kind == Kind::Harmless) {
-        for scenario in &W::table().scenario {
-            for model in W::MODELS.iter().copied().filter(|model| is_asked(scenario, *model)) {
-                let verdict = W::explore(scenario, model, Some(fault.mutant), limit);
-                if !verdict.is_safe() {
-                    let (name, place) = (W::mutant_name(fault.mutant), W::scenario_name(scenario));
-                    harm.push(format!("{name} in {place}: {verdict}"));
-                }
-            }
-        }
-    }
-    harm
 }
 
 /// What has this name, as a table writes it.

@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use crate::scenario::{Op, Scenario};
+use crate::scenario::{Op, Scenario, Thread};
 
 /// A fault: `worlds/grace_periods.toml` says what each is.
 #[allow(missing_docs)]
@@ -65,40 +65,40 @@ impl Mutant {
     /// The mutants that are a different program, rather than a different step.
     pub(crate) fn rewrite(self, scenario: &Scenario) -> Scenario {
         let mut scenario = scenario.clone();
-        let mut turned = |is_one: fn(&Op) -> bool| {
-            for thread in &mut scenario.threads {
-                if let Some(at) = thread.program.windows(2).position(|two| two.iter().all(is_one)) {
-                    thread.program.swap(at, at + 1);
+        for Thread { program, .. } in &mut scenario.threads {
+            match self {
+                Self::MoveRemovesFirst => {
+                    turn(program, |two| matches!(two, [Op::Publish(..), Op::Publish(..)]));
                 }
-            }
-        };
-        match self {
-            Self::MoveRemovesFirst => turned(|op| matches!(op, Op::Publish(..))),
-            Self::MoveReadFromTheEnd => turned(|op| matches!(op, Op::Follow(_))),
-            Self::MoveWaitsTooEarly => {
-                for thread in &mut scenario.threads {
-                    if let Some(at) = thread.program.iter().position(|op| *op == Op::Request) {
-                        thread.program[at - 1..=at + 1].rotate_left(1);
+                Self::MoveReadFromTheEnd => {
+                    turn(program, |two| matches!(two, [Op::Follow(_), Op::Follow(_)]));
+                }
+                Self::RequestBeforePublication => turn(program, |two| {
+                    matches!(two, [Op::Swap(_) | Op::Store(_) | Op::Set(..), Op::Request])
+                }),
+                Self::MoveWaitsTooEarly => {
+                    if let Some(at) = program.iter().position(|op| *op == Op::Request) {
+                        program[at - 1..=at + 1].rotate_left(1);
                     }
                 }
-            }
-            Self::MoveWithoutGracePeriod => {
-                let stays = |op: &Op| !matches!(op, Op::Request | Op::Wait);
-                scenario.threads.iter_mut().for_each(|thread| thread.program.retain(stays));
-            }
-            _ => {}
-        }
-        if self == Self::RequestBeforePublication {
-            for thread in &mut scenario.threads {
-                for at in 1..thread.program.len() {
-                    let publishes =
-                        matches!(thread.program[at - 1], Op::Swap(_) | Op::Store(_) | Op::Set(..));
-                    if publishes && thread.program[at] == Op::Request {
-                        thread.program.swap(at - 1, at);
-                    }
+                Self::MoveWithoutGracePeriod => {
+                    program.retain(|op| !matches!(op, Op::Request | Op::Wait));
                 }
+                _ => {}
             }
         }
         scenario
+    }
+}
+
+/// Exchanges the operations of each pair of which this holds.
+fn turn(program: &mut [Op], holds: fn(&[Op]) -> bool) {
+    let mut at = 1;
+    while at < program.len() {
+        if holds(&program[at - 1..=at]) {
+            program.swap(at - 1, at);
+            at += 1;
+        }
+        at += 1;
     }
 }

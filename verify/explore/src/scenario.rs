@@ -183,13 +183,6 @@ impl Scenario {
             finally: Vec::new(),
         }
     }
-
-    /// The portable twin: fences are instructions.
-    #[must_use]
-    pub fn portable(mut self) -> Self {
-        self.portable = true;
-        self
-    }
 }
 
 impl Thread {
@@ -228,7 +221,7 @@ impl Thread {
 }
 
 /// The operations that a word stands for.
-fn parsed(word: &str) -> Vec<Op> {
+pub(crate) fn parsed(word: &str) -> Vec<Op> {
     let (name, object) = word.split_once(':').unwrap_or((word, "0"));
     let (object, value) = object.split_once('=').unwrap_or((object, "1"));
     let [object, value] = [object, value].map(|number| number.parse().expect("a number"));

@@ -55,7 +55,7 @@ impl ThreadContext {
     /// Something was done; so the thread gets on.
     pub(crate) fn did(&self, operation: Operation) {
         self.record().beat();
-        self.ledger.did(operation, 1);
+        self.ledger.operations.add(operation, 1);
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -88,7 +88,7 @@ impl ThreadContext {
     pub(crate) fn repeat(&self, operation: Operation, times: u64, mut turn: impl FnMut()) {
         self.rounds(operation, || {
             (0..times).for_each(|_| turn());
-            self.ledger.did(operation, times);
+            self.ledger.operations.add(operation, times);
         });
     }
 

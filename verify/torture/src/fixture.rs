@@ -74,21 +74,22 @@ impl Fixture {
         Ok(Self { parts: Vec::new(), checks: Vec::new(), domains: Vec::new(), shuffler })
     }
 
-    /// One more part.
+    /// One more part; of a thread that is moved and interrupted, perhaps.
     pub(crate) fn part(
         &mut self,
+        is_moved: bool,
         name: impl Into<String>,
         play: impl Fn(&ThreadContext) + Send + Sync + 'static,
-    ) -> &mut Part {
+    ) {
         let (name, play) = (name.into(), Arc::new(play));
-        self.parts.push(Part { name, is_moved: false, play });
-        self.parts.last_mut().expect("pushed above")
+        self.parts.push(Part { name, is_moved, play });
     }
 
-    /// What threads share that are moved and interrupted; of each part so many threads; and what is
-    /// looked at when all have ended, unless something died.
-    pub(crate) fn moved<T: Send + Sync + 'static>(
+    /// What threads share; of each part so many threads; and what is looked at when all have ended,
+    /// unless something died.
+    pub(crate) fn parts<T: Send + Sync + 'static>(
         &mut self,
+        is_moved: bool,
         shared: T,
         parts: &[(usize, &'static str, Play<T>)],
         close: fn(&T, &ThreadContext),
@@ -97,28 +98,14 @@ impl Fixture {
         for &(count, name, play) in parts {
             for _ in 0..count {
                 let own = Arc::clone(&shared);
-                self.moved_part(name, move |context| play(&own, context));
+                self.part(is_moved, name, move |context| play(&own, context));
             }
         }
         // Where something died, what it had may be gone already, and is not touched.
-        self.check(move |context| match context.has_died() {
+        self.checks.push(Box::new(move |context| match context.has_died() {
             true => mem::forget(Arc::clone(&shared)),
             false => close(&shared, context),
-        });
-    }
-
-    /// One more part, of a thread that is moved and interrupted.
-    pub(crate) fn moved_part(
-        &mut self,
-        name: impl Into<String>,
-        play: impl Fn(&ThreadContext) + Send + Sync + 'static,
-    ) {
-        self.part(name, play).is_moved = true;
-    }
-
-    /// Has something looked at when all threads have ended.
-    pub(crate) fn check(&mut self, check: impl Fn(&ThreadContext) + Send + Sync + 'static) {
-        self.checks.push(Box::new(check));
+        }));
     }
 
     /// A domain that is looked at in the end, and whose counts are told.
@@ -134,11 +121,11 @@ impl Fixture {
     pub(crate) fn complete(mut self) -> Self {
         if self.parts.iter().any(|part| part.is_moved) {
             let [moves, sends] = [(); 2].map(|()| Arc::clone(&self.shuffler));
-            self.part("shuffler of threads", move |context| moves.shuffle(context));
-            self.part("sender of signals", move |context| sends.storm(context));
+            self.part(false, "shuffler of threads", move |context| moves.shuffle(context));
+            self.part(false, "sender of signals", move |context| sends.storm(context));
         }
         let (checks, domains) = (mem::take(&mut self.checks), self.domains.clone());
-        self.part("the check at the end", move |context| {
+        self.part(false, "the check at the end", move |context| {
             checks.iter().for_each(|check| check(context));
             domains.iter().for_each(|domain| (domain.close)(context));
             let ledger = &context.ledger;

@@ -4,6 +4,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 
+use mutants::with_quarantine_held;
+
 /// Runs `child` in a child process made by `fork`, which ends with the code that it returns. Gives
 /// the child's number.
 ///
@@ -28,13 +30,4 @@ pub(crate) fn fork(child: impl FnOnce() -> i32) -> io::Result<u32> {
         }
         (pid, _) => Ok(pid.cast_unsigned()),
     }
-}
-
-#[cfg(quiescence_mutants)]
-use mutants::with_quarantine_held;
-
-/// Without the hooks there is no quarantine.
-#[cfg(not(quiescence_mutants))]
-fn with_quarantine_held<R>(f: impl FnOnce() -> R) -> R {
-    f()
 }

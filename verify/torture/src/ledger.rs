@@ -184,11 +184,6 @@ impl Ledger {
         self.started.elapsed()
     }
 
-    /// Something was deferred in this way, so often.
-    pub(crate) fn did(&self, operation: Operation, times: u64) {
-        self.operations.add(operation, times);
-    }
-
     /// Something is wrong. The first time of all is kept whole.
     pub(crate) fn fault(
         &self,

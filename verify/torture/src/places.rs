@@ -131,7 +131,7 @@ impl Act {
     /// One more thread does it.
     fn given<K: ThreadTag>(self, fixture: &mut Fixture, arena: &Arc<Arena<K>>) {
         let arena = Arc::clone(arena);
-        fixture.part(format!("{} in the {}", self.name(), arena.name), move |context| {
+        fixture.part(false, format!("{} in the {}", self.name(), arena.name), move |context| {
             let participant = Participant::new(&arena, context);
             match self {
                 Self::Reader(kind) => participant.read_often(kind),

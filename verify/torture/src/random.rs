@@ -28,7 +28,6 @@ impl Random {
         Self(Cell::new(state))
     }
 
-    #[cfg(quiescence_mutants)]
     pub(crate) fn state(&self) -> u64 {
         self.0.get()
     }

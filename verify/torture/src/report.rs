@@ -47,7 +47,7 @@ fn names<S: Serializer>(themes: &Themes, serializer: S) -> Result<S::Ok, S::Erro
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// No fault was found.

@@ -95,7 +95,7 @@ impl Shuffler {
     ) {
         context.rounds(operation, || {
             for _ in 0..PER_BEAT {
-                context.ledger.did(operation, u64::from(self.with_one(context, &mut f)));
+                context.ledger.operations.add(operation, u64::from(self.with_one(context, &mut f)));
                 context.sleep(pause_max_us);
             }
         });

@@ -175,7 +175,7 @@ impl GracePeriods {
     fn has_stalled(&self, state: &Locked<'_>) -> bool {
         // The last scan's holdouts are all that a driver sleeps for: a policy under which it sleeps
         // has no relay, whose readers are in no list of holdouts.
-        //~ no-take-over no-second-look forgotten-mark
+        //~ no-take-over no-wake-up no-second-look forgotten-mark
         if !state.conduct.away.sleeps {
             return true;
         }

@@ -60,7 +60,7 @@ impl From<&str> for Cpus {
 /// A set of CPUs.
 type CpuSet = u8;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Cpu {
     is_reading: bool,
     is_asleep: bool,
@@ -340,14 +340,7 @@ impl<E: Engine + Clone + Hash> System for Around<'_, E> {
     type State = EngineAndCpus<E>;
 
     fn first(&self) -> EngineAndCpus<E> {
-        let cpu = |left: &u8| Cpu {
-            is_reading: false,
-            is_asleep: false,
-            is_raised: false,
-            is_to_resched: false,
-            left: *left,
-            queued: VecDeque::new(),
-        };
+        let cpu = |left: &u8| Cpu { left: *left, ..Cpu::default() };
         let cpus: Vec<Cpu> = self.cpus.callbacks.iter().map(cpu).collect();
         let grace_periods = vec![None; cpus.len()];
         let outside = Outside { cpus, has_timer: false, grace_periods };

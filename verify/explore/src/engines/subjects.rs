@@ -7,16 +7,16 @@ use std::sync::LazyLock;
 use grace::Sequence;
 use grace::steps::{Intact, Steps, Without};
 use kernel::engine::on_demand::{self, OnDemand};
-use kernel::engine::tick::{self, Tick};
-use kernel::engine::token::{Published, Relay, published, v2};
-use kernel::engine::tree::{self, Options, Tree, Variant};
+use kernel::engine::tick::Tick;
+use kernel::engine::token::{Published, Relay, v2};
+use kernel::engine::tree::{Options, Tree, Variant};
 use kernel::engine::{Engine, Start, poll};
 use serde::Deserialize;
 use simulate::Heap;
 
 use super::cpus::{Around, Cpus};
 use crate::explore::{Verdict, run};
-use crate::harness::Kind;
+use crate::harness::{self, Kind};
 
 /// An engine, and what is known of it.
 #[derive(Clone, Debug, Deserialize)]
@@ -54,10 +54,7 @@ struct Table {
     fault: Vec<Expected>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/worlds/engines.toml"));
-    toml::from_str(text).unwrap_or_else(|error| panic!("worlds/engines.toml: {error}"))
-});
+static TABLE: LazyLock<Table> = LazyLock::new(|| harness::table!("engines"));
 
 /// Every engine. The variants of Tree RCU differ in what they do about holdouts, and share their
 /// steps, which are left out of the first.
@@ -74,20 +71,6 @@ impl Subject {
     /// What comes of each step of it that is left out.
     pub fn faults(&self) -> impl Iterator<Item = &'static Expected> {
         faults().iter().filter(|expected| expected.of.contains(&self.name))
-    }
-
-    /// The steps that it can leave out, as it lists them; the second ones only save time.
-    pub fn steps(&self) -> [&'static [&'static str]; 2] {
-        match self.name {
-            "poll-global" | "poll-per-cpu" => [poll::STEPS, poll::STEPS_FOR_SPEED],
-            "tick" => [tick::STEPS, tick::STEPS_FOR_SPEED],
-            "token-published" => [published::STEPS, published::STEPS_FOR_SPEED],
-            "token-relay" => [v2::STEPS, v2::STEPS_FOR_SPEED],
-            "on-demand" => [on_demand::STEPS, on_demand::STEPS_FOR_SPEED],
-            "on-demand-near-limit" => [&[], &["expedite-near-limit"]],
-            "tree-3.15" => [tree::STEPS, tree::STEPS_FOR_SPEED],
-            _ => [&[], &[]],
-        }
     }
 
     /// Explores every state on these CPUs, at most `limit` of them, possibly without one

@@ -4,8 +4,8 @@ use grace::limit::Amount;
 use serde::{Deserialize, Deserializer};
 
 /// An object to be retired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(from = "Named")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Object {
     /// What it is counted as, besides as one object.
     pub bytes: u8,
@@ -43,30 +43,6 @@ pub struct Scenario {
     /// Whether the first callback that the worker runs blocks until all threads have ended.
     #[serde(default)]
     pub worker_blocks: bool,
-}
-
-/// An object as the table calls it.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Named {
-    Unit,
-    Again,
-    Small,
-    Large,
-    Huge,
-}
-
-impl From<Named> for Object {
-    fn from(named: Named) -> Self {
-        let (bytes, again) = match named {
-            Named::Unit => (0, 0),
-            Named::Again => (0, 2),
-            Named::Small => (1, 0),
-            Named::Large => (3, 0),
-            Named::Huge => (9, 0),
-        };
-        Self { bytes, again }
-    }
 }
 
 fn amount<'de, D: Deserializer<'de>>(from: D) -> Result<Amount, D::Error> {

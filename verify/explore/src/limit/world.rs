@@ -135,7 +135,7 @@ pub(super) enum ExitAt {
 }
 
 /// A thread: a client, or the worker.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Thread {
     pub(super) stock: Stock,
     /// What the callbacks that it runs had been charged: what it may queue meanwhile.
@@ -182,18 +182,8 @@ enum Op {
 
 impl World {
     pub(super) fn new(scenario: &Scenario) -> Self {
-        let thread = |queue, sections, lives| Thread {
-            stock: Stock::EMPTY,
-            uncharged: Amount::NONE,
-            callbacks: 0,
-            in_section: false,
-            frames: Vec::new(),
-            queue,
-            lowest: [0; 2],
-            retired: 0,
-            sections,
-            lives,
-        };
+        let thread =
+            |queue, sections, lives| Thread { queue, sections, lives, ..Thread::default() };
         let clients = scenario.clients.iter().enumerate();
         let mut threads: Vec<Thread> =
             clients.map(|(index, one)| thread(index, one.sections, one.lives)).collect();

@@ -37,7 +37,7 @@ pub enum Edge {
 /// Threads, each with the edge that leads to the next one; the last one's leads to the first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cycle {
-    links: Vec<(Kind, Edge)>,
+    pub(super) links: Vec<(Kind, Edge)>,
 }
 
 const KINDS: [Kind; 2] = [Kind::GracePeriod, Kind::Section];

@@ -13,7 +13,7 @@ pub use section::{Reader, Shape};
 
 use crate::scenario::Op::{Free, Get, Poll, Read, ReadAgain, Request, Store, Wait};
 use crate::scenario::{Outcome, Scenario, Thread};
-use section::{grace_period, set};
+use section::set;
 
 const X: u8 = 0;
 const Y: u8 = 1;
@@ -109,22 +109,19 @@ fn sync_free(reader: Reader) -> Scenario {
 
 /// RCU+sync+read: a section that sees what came after a grace period sees what came before it.
 fn sync_read(reader: Reader) -> [Scenario; 2] {
+    let links = vec![(Kind::Section, Edge::FromRead), (Kind::GracePeriod, Edge::ReadsFrom)];
+    let cycle = Cycle { links };
     [Shape::InOrder, Shape::Swapped].map(|shape| {
-        let threads =
-            vec![reader.section(shape, Get(Y), Get(X)), grace_period("updater", set(X), set(Y))];
         let name = format!("litmus-sync-read-{}-{}", shape.name(), reader.name());
-        let outcome = vec![saw(0, X, 0), saw(0, Y, 1)];
-        Scenario { outcome, ..reader.scenario(name, threads) }
+        Scenario { name: name.into(), ..cycle.scenario(reader, shape) }
     })
 }
 
 /// Store buffering between a grace period and a section.
 fn store_buffering(reader: Reader, shape: Shape) -> Scenario {
-    let threads =
-        vec![reader.section(shape, set(X), Get(Y)), grace_period("updater", set(Y), Get(X))];
+    let cycle = Cycle::unseen(&[Kind::Section, Kind::GracePeriod]);
     let name = format!("litmus-sb-{}-{}", shape.name(), reader.name());
-    let outcome = vec![saw(0, Y, 0), saw(1, X, 0)];
-    Scenario { outcome, ..reader.scenario(name, threads) }
+    Scenario { name: name.into(), ..cycle.scenario(reader, shape) }
 }
 
 /// The same with a cookie that is polled, once, while somebody else drives.
@@ -141,14 +138,10 @@ fn polled(reader: Reader) -> Scenario {
 
 /// Store buffering between two grace periods, while such a reader is registered.
 fn two_grace_periods(reader: Reader) -> Scenario {
-    let threads = vec![
-        grace_period("a", set(X), Get(Y)),
-        grace_period("b", set(Y), Get(X)),
-        reader.bystander(),
-    ];
-    let name = format!("litmus-gp-gp-{}", reader.name());
-    let outcome = vec![saw(0, Y, 0), saw(1, X, 0)];
-    Scenario { outcome, ..reader.scenario(name, threads) }
+    let cycle = Cycle::unseen(&[Kind::GracePeriod; 2]);
+    let mut scenario = named(&format!("litmus-gp-gp-{}", reader.name()), cycle, reader);
+    scenario.threads.push(reader.bystander());
+    scenario
 }
 
 /// Store buffering without any grace period or section: what memory does by itself.

@@ -1,10 +1,8 @@
 //! The section of a litmus test: for each kind of reader, and where its two accesses stand.
 
 use crate::harness::kebab;
-use crate::scenario::Op::{
-    Lock, Offline, Online, QuiescentState, Register, Request, Set, Unlock, Unregister, Wait,
-};
-use crate::scenario::{Op, Scenario, Thread};
+use crate::scenario::Op::{Register, Request, Set, Unregister, Wait};
+use crate::scenario::{Op, Scenario, Thread, parsed};
 
 /// A kind of reader that the library has, with its fences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,15 +46,6 @@ pub enum Shape {
     Empty,
 }
 
-/// What a thread does around its accesses.
-struct Brackets {
-    prologue: &'static [Op],
-    lock: &'static [Op],
-    middle: &'static [Op],
-    unlock: &'static [Op],
-    epilogue: &'static [Op],
-}
-
 impl Reader {
     /// All kinds.
     pub const ALL: [Self; 11] = [
@@ -97,42 +86,25 @@ impl Reader {
             Shape::After => (None, [Some(first), None], Some(second)),
             Shape::Empty => (Some(first), [None, None], Some(second)),
         };
-        let around = self.brackets();
-        let mut program = around.prologue.to_vec();
-        program.extend(before);
-        program.extend_from_slice(around.lock);
-        program.extend(inside[0]);
-        program.extend_from_slice(around.middle);
-        program.extend(inside[1]);
-        program.extend_from_slice(around.unlock);
-        program.extend(after);
-        program.extend_from_slice(around.epilogue);
-        self.thread("reader", &program)
+        let accesses = [before, inside[0], inside[1], after];
+        let words = self.brackets().split(' ').flat_map(|word| match word.parse::<usize>() {
+            Ok(place) => accesses[place].into_iter().collect(),
+            Err(_) => parsed(word),
+        });
+        self.thread("reader", &words.collect::<Vec<_>>())
     }
 
-    const fn brackets(self) -> Brackets {
-        const NONE: Brackets =
-            Brackets { prologue: &[], lock: &[], middle: &[], unlock: &[], epilogue: &[] };
+    /// What a thread does around its accesses: of these 0 comes before the section, 1 and 2 in it,
+    /// and 3 after it.
+    const fn brackets(self) -> &'static str {
         match self {
-            Self::Ordinary | Self::Portable => {
-                Brackets { lock: &[Lock], unlock: &[Unlock], ..NONE }
+            Self::Ordinary | Self::Portable => "0 lock 1 2 unlock 3",
+            Self::Nested | Self::PortableNested => "0 lock 1 lock unlock 2 unlock 3",
+            Self::Late | Self::PortableLate => "0 register lock 1 2 unlock unregister 3",
+            Self::Qsbr | Self::PortableQsbr | Self::Mixed => "0 online 1 2 offline 3",
+            Self::QsbrStates | Self::PortableQsbrStates => {
+                "online 0 quiescent-state 1 2 quiescent-state 3 offline"
             }
-            Self::Nested | Self::PortableNested => {
-                Brackets { lock: &[Lock], middle: &[Lock, Unlock], unlock: &[Unlock], ..NONE }
-            }
-            Self::Late | Self::PortableLate => {
-                Brackets { lock: &[Register, Lock], unlock: &[Unlock, Unregister], ..NONE }
-            }
-            Self::Qsbr | Self::PortableQsbr | Self::Mixed => {
-                Brackets { lock: &[Online], unlock: &[Offline], ..NONE }
-            }
-            Self::QsbrStates | Self::PortableQsbrStates => Brackets {
-                prologue: &[Online],
-                lock: &[QuiescentState],
-                unlock: &[QuiescentState],
-                epilogue: &[Offline],
-                ..NONE
-            },
         }
     }
 
@@ -157,8 +129,7 @@ impl Reader {
         if self == Self::Mixed {
             threads.push(Thread::reader("with light fences", &[]));
         }
-        let scenario = Scenario::new(name, threads);
-        if self.is_portable() { scenario.portable() } else { scenario }
+        Scenario { portable: self.is_portable(), ..Scenario::new(name, threads) }
     }
 }
 

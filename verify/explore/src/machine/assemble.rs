@@ -1,44 +1,44 @@
 //! Reads programs from a text in `worlds/programs`, for a scenario and a mutant.
 //!
 //! A line that is not indented begins an item, of which the indented lines after it are the rest:
-//! - `const NAME NUMBER`; `register NAME REGISTER`, another name of a register;
+//! - `const NAME NUMBER`, unless the scenario has another number; `register NAME REGISTER`, another
+//!   name of a register;
 //! - `place NAME`, one word of memory or, with a number behind it, several, and what they are at
 //!   the start; `objects` and `handler`, fields of a [`Plan`]; `end`, what must hold in the end;
-//! - `def`, a name for some lines, with parameters;
+//! - `def`, a name for some lines, with parameters; `each`, one for lines that the scenario has,
+//!   each of which gets these parameters;
 //! - `thread ROLE NAME`, the program of the threads of a role, and their name in traces.
 //!
 //! A program has an instruction a line, after labels, if any. One after `&` happens in one step
 //! with the one before it. In an address such as `lock[index*2+here]` the register `index` and the
 //! number of this CPU say which word it is. A line ends with conditions: `?a|b` holds if one of
-//! these is the mutant or true of the scenario, `!a|b` if none is. An order such as `acquire/a|b`
-//! is relaxed if one is. A label that begins with a dot is the own one of each use of a `def`.
+//! these is the mutant or true of the scenario, `!a|b` if none is; `a=1` is true if that is the
+//! constant's number. An order such as `acquire/a|b` is relaxed if one is. A label that begins with
+//! a dot is the own one of each use of a `def`.
 
 use core::sync::atomic::Ordering;
 use std::collections::HashMap;
 
-use grace::srcu::{AnyDelay, Published};
-
-use super::code::{At, Code, Fence, How, Op, Reg, Unless, Value};
-use super::world::{End, Place, Plan, Program, Seat, Term};
+use super::code::{At, Code, Op, Reg, Value};
+use super::scenario::Scenario;
+use super::world::{End, Place, Plan, Program, Term};
 use crate::harness::variant;
 use crate::memory::LOCATIONS;
 
+macro_rules! texts {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../worlds/programs/", $name, ".txt")))),*]
+    };
+}
+
+const TEXTS: &[(&str, &str)] = texts![
+    "snapshot" "guard" "counts" "growing" "local-global" "exact-counter" "folding" "big-ref"
+    "srcu" "hazard" "sequence" "writers"
+];
 const COMMON: &str = include_str!("../../worlds/programs/common.txt");
 
 /// The words of a line.
-pub(crate) type Line = Vec<String>;
-
-/// What a text is read for.
-pub(crate) struct Given<'a> {
-    /// Whether something of this name is the mutant, or true of the scenario; `None` if nothing is
-    /// called so.
-    pub(crate) is: &'a dyn Fn(&str) -> Option<bool>,
-    pub(crate) constants: Vec<(&'static str, u64)>,
-    /// The bodies of definitions that differ from scenario to scenario.
-    pub(crate) bodies: Vec<(&'static str, Vec<Line>)>,
-    /// The threads of a role.
-    pub(crate) threads: &'a dyn Fn(&str) -> Vec<Seat>,
-}
+type Line = Vec<String>;
 
 /// Lines with a name, and their parameters.
 #[derive(Clone, Debug)]
@@ -48,7 +48,9 @@ struct Definition {
 }
 
 struct Assembler<'a> {
-    given: &'a Given<'a>,
+    scenario: &'a Scenario,
+    /// As the texts call it; empty if there is none.
+    mutant: &'static str,
     registers: HashMap<&'static str, Reg>,
     constants: HashMap<&'static str, u64>,
     definitions: HashMap<&'static str, Definition>,
@@ -57,33 +59,31 @@ struct Assembler<'a> {
     plan: Plan,
 }
 
-/// What is to be explored, as a text has it: of memory without faults, and CPUs that no threads
-/// share.
-pub(crate) fn assemble(text: &'static str, given: &Given<'_>) -> Plan {
+/// What is to be explored, as the scenario's text has it.
+pub(super) fn assemble(scenario: &Scenario, mutant: &'static str) -> Plan {
     let mut assembler = Assembler {
-        given,
+        scenario,
+        mutant,
         registers: HashMap::new(),
-        constants: given.constants.iter().copied().collect(),
+        constants: HashMap::from([("cpus", scenario.cpus as u64)]),
         definitions: HashMap::new(),
         uses: 0,
         plan: Plan {
             programs: Vec::new(),
-            shared_cpus: 0,
+            shared_cpus: scenario.cpus,
             places: Vec::new(),
             initial: [0; LOCATIONS],
             objects: 1,
             handler: None,
-            faults: 0,
+            faults: scenario.faults,
             disturbances_max: None,
-            delay: AnyDelay::Published(Published::V5_18), // never waits
-            omitted: "",
+            delay: scenario.delay.function(),
+            omitted: mutant.strip_prefix("without-").unwrap_or_default(),
             end: End::Any,
         },
     };
-    for (name, body) in &given.bodies {
-        let definition = Definition { parameters: Line::new(), body: body.clone() };
-        assembler.definitions.insert(name, definition);
-    }
+    let text = TEXTS.iter().find(|(name, _)| *name == scenario.program);
+    let (_, text) = text.unwrap_or_else(|| panic!("no program is called {}", scenario.program));
     let mut items: Vec<(&str, Vec<Line>)> = Vec::new();
     for line in COMMON.lines().chain(text.lines()) {
         let line = line.split('#').next().unwrap_or_default().trim_end();
@@ -98,6 +98,11 @@ pub(crate) fn assemble(text: &'static str, given: &Given<'_>) -> Plan {
     // What is defined may be used before it is.
     items.sort_by_key(|(head, _)| !head.starts_with("def "));
     items.into_iter().for_each(|(head, body)| assembler.item(head, body));
+    let Scenario { name, numbers, lines, threads, .. } = scenario;
+    let is_known = numbers.keys().all(|number| assembler.constants.contains_key(number))
+        && lines.keys().all(|lines| assembler.definitions.contains_key(lines))
+        && threads.values().flatten().count() == assembler.plan.programs.len();
+    assert!(is_known, "{name} has something that its program does not");
     assembler.plan
 }
 
@@ -109,17 +114,18 @@ impl Assembler<'_> {
         }
         match *words {
             ["const", name, number] => {
-                let number = self.number(number);
+                let own = self.scenario.numbers.get(name).copied();
+                let number = own.unwrap_or_else(|| self.number(number));
                 self.constants.insert(name, number);
             }
             ["register", name, reg] => {
                 self.registers.insert(name, self.reg(reg));
             }
-            ["place", name] => self.place(name, 1, &[]),
-            ["place", name, "=", ref values @ ..] => self.place(name, 1, values),
-            ["place", name, count] => self.place(name, self.number(count) as usize, &[]),
-            ["place", name, count, "=", ref values @ ..] => {
-                self.place(name, self.number(count) as usize, values);
+            ["place", name, ref rest @ ..] => {
+                let mut sides = rest.split(|word| *word == "=");
+                let count = sides.next().and_then(|count| count.first());
+                let count = count.map_or(1, |count| self.number(count) as usize);
+                self.place(name, count, sides.next().unwrap_or_default());
             }
             ["objects", count] => self.plan.objects = self.number(count) as u8,
             ["handler", name] => self.plan.handler = Some(self.found(name).first),
@@ -135,6 +141,13 @@ impl Assembler<'_> {
             }
             ["def", name, ref parameters @ ..] => {
                 let parameters = parameters.iter().map(|one| (*one).to_owned()).collect();
+                self.definitions.insert(name, Definition { parameters, body });
+            }
+            ["each", name, ref parameters @ ..] => {
+                let parameters: Line = parameters.iter().map(|one| (*one).to_owned()).collect();
+                let lines = self.scenario.lines.get(name).into_iter().flatten();
+                let body = lines.map(|word| [&[(*word).to_owned()], &parameters[..]].concat());
+                let body = body.collect();
                 self.definitions.insert(name, Definition { parameters, body });
             }
             ["thread", role, name] => self.thread(role, name, &body),
@@ -155,10 +168,10 @@ impl Assembler<'_> {
     }
 
     fn is_one(&self, names: &str) -> bool {
-        let is = |name: &&str| {
-            (self.given.is)(name).unwrap_or_else(|| panic!("no mutant is called {name}"))
-        };
-        names.split('|').filter(is).count() != 0
+        names.split('|').any(|name| match name.split_once('=') {
+            Some((constant, number)) => self.number(constant) == self.number(number),
+            None => name == self.mutant || self.scenario.holds.contains(&name),
+        })
     }
 
     fn place(&mut self, name: &'static str, count: usize, values: &[&str]) {
@@ -177,8 +190,8 @@ impl Assembler<'_> {
     fn thread(&mut self, role: &str, name: &'static str, body: &[Line]) {
         let mut code = Code::default();
         self.emit(&mut code, body);
-        let programs = (self.given.threads)(role).into_iter();
-        let programs = programs.map(|seat| Program { name, code: code.clone(), seat });
+        let seats = self.scenario.threads.get(role).into_iter().flatten();
+        let programs = seats.map(|seat| Program { name, code: code.clone(), seat: *seat });
         self.plan.programs.extend(programs);
     }
 
@@ -226,10 +239,10 @@ impl Assembler<'_> {
             }
             ["number"] => Op::CpuNumber,
             [how @ ("load" | "plus" | "minus"), to, ref places @ .., order] => {
-                let how = match how {
-                    "load" => How::Take,
-                    "plus" => How::Add,
-                    _ => How::Subtract,
+                let how: fn(u64, u64) -> u64 = match how {
+                    "load" => |_, found| found,
+                    "plus" => u64::wrapping_add,
+                    _ => u64::wrapping_sub,
                 };
                 let (to, order) = (self.reg(to), self.order(order));
                 let load = |at: &&str| code.op(Op::Load { to, how, at: self.at(at), order });
@@ -242,21 +255,24 @@ impl Assembler<'_> {
                 Op::Add { at: self.at(at), by: self.number(by), order: self.order(order) }
             }
             ["locked-add", at, by, before, order] => {
-                self.locked_add((at, by), Unless::Never, before, order)
+                self.locked_add((at, by), (|_, _| false, 0), before, order)
             }
             ["locked-add-unless-is", at, by, value, before, order] => {
-                self.locked_add((at, by), Unless::Is(self.number(value)), before, order)
+                self.locked_add((at, by), (|a, b| a == b, self.number(value)), before, order)
             }
-            ["locked-add-unless-bits", at, by, bits, before, order] => {
-                self.locked_add((at, by), Unless::Has(self.number(bits)), before, order)
-            }
+            ["locked-add-unless-bits", at, by, bits, before, order] => self.locked_add(
+                (at, by),
+                (|a, bits| a & bits != 0, self.number(bits)),
+                before,
+                order,
+            ),
             ["swap", at, value, before, order] => {
                 let (at, value, order) = (self.at(at), self.value(value), self.order(order));
                 Op::Swap { at, value, before: self.reg(before), order }
             }
-            ["fence"] | ["barrier", "own"] => Op::Fence(Fence::Full),
-            ["acquire-fence"] => Op::Fence(Fence::Acquire),
-            ["release-fence"] => Op::Fence(Fence::Release),
+            ["fence"] | ["barrier", "own"] => Op::Fence(Ordering::SeqCst),
+            ["acquire-fence"] => Op::Fence(Ordering::Acquire),
+            ["release-fence"] => Op::Fence(Ordering::Release),
             ["barrier", kind] => {
                 Op::Barrier(variant(kind).unwrap_or_else(|| panic!("no barrier is {kind}")))
             }
@@ -325,7 +341,13 @@ impl Assembler<'_> {
         code.op(op);
     }
 
-    fn locked_add(&self, (at, by): (&str, &str), unless: Unless, before: &str, order: &str) -> Op {
+    fn locked_add(
+        &self,
+        (at, by): (&str, &str),
+        unless: (fn(u64, u64) -> bool, u64),
+        before: &str,
+        order: &str,
+    ) -> Op {
         let (at, by, order) = (self.at(at), self.value(by), self.order(order));
         Op::LockedAdd { at, by, unless, before: self.reg(before), order }
     }

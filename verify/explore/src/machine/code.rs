@@ -91,33 +91,6 @@ impl Value {
     }
 }
 
-/// What a load does with what it found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
-    Take,
-    Add,
-    Subtract,
-}
-
-/// When a locked addition leaves the word as it is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Unless {
-    Never,
-    Is(u64),
-    /// It has one of these bits.
-    Has(u64),
-}
-
-impl Unless {
-    pub(super) const fn holds(self, word: u64) -> bool {
-        match self {
-            Self::Never => false,
-            Self::Is(value) => word == value,
-            Self::Has(bits) => word & bits != 0,
-        }
-    }
-}
-
 /// What a heavy fence does to the CPUs that it interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -130,14 +103,6 @@ pub(super) enum Barrier {
     Readers,
     /// Nothing.
     None,
-}
-
-/// A fence of the CPU's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fence {
-    Full,
-    Acquire,
-    Release,
 }
 
 /// A place in a program.
@@ -159,9 +124,10 @@ pub(super) enum Op {
     },
     /// The CPU's number, as the kernel keeps it in the thread's rseq area.
     CpuNumber,
+    /// What goes into the register is made of what was in it, and what is found.
     Load {
         to: Reg,
-        how: How,
+        how: fn(u64, u64) -> u64,
         at: At,
         order: Ordering,
     },
@@ -176,11 +142,12 @@ pub(super) enum Op {
         by: u64,
         order: Ordering,
     },
-    /// A locked addition; the value before goes into a register.
+    /// A locked addition, unless that holds of the word and the number; the value before goes into
+    /// a register.
     LockedAdd {
         at: At,
         by: Value,
-        unless: Unless,
+        unless: (fn(u64, u64) -> bool, u64),
         before: Reg,
         order: Ordering,
     },
@@ -191,7 +158,8 @@ pub(super) enum Op {
         before: Reg,
         order: Ordering,
     },
-    Fence(Fence),
+    /// A fence of the CPU's own: acquire, release, or sequentially consistent.
+    Fence(Ordering),
     /// A heavy fence.
     Barrier(Barrier),
     /// Makes an object; its number goes into a register.

@@ -3,21 +3,10 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use serde::Deserialize;
-
 use super::code::{Barrier, Op, Reg};
 use super::world::{CPUS, Fault, Heavy, Plan, Thread, Turn, World};
 use crate::memory::{Location, Lock, Memory};
 use crate::system::Outcome;
-
-/// What a kernel, or an allocator, does not do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Broken {
-    NoAbortAtPreemption,
-    NoAbortBySignal,
-    UnmappedAtOnce,
-}
 
 impl<M: Memory> World<M> {
     /// What the kernel does to the section of a thread on its way back to it.
@@ -73,7 +62,7 @@ impl<M: Memory> World<M> {
         let object = me.regs[Reg::Object as usize] as usize;
         let is_aborted = me.fault.take().is_some_and(|fault| fault.is_aborted);
         turn.tell(|| format!("page of object {object} is looked for"));
-        if self.freed[object] && turn.is(Broken::UnmappedAtOnce) {
+        if self.freed[object] && turn.is("unmapped-at-once") {
             return Outcome::Violation(format!("object {object} is unmapped in a page fault"));
         }
         if is_aborted {
@@ -99,7 +88,7 @@ impl<M: Memory> World<M> {
         }
         let name = turn.scenario.programs[thread].name;
         turn.tell(|| format!("{name} {thread} is preempted on cpu {cpu}"));
-        if !turn.is(Broken::NoAbortAtPreemption) {
+        if !turn.is("no-abort-at-preemption") {
             self.abort(thread, turn);
         }
         self.switch_out(thread);
@@ -151,26 +140,22 @@ impl<M: Memory> World<M> {
     /// A signal is delivered. Nothing is promised to memory.
     pub(super) fn signal(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let Some(cpu) = self.threads[thread].cpu else { return Outcome::Blocked };
-        if self.is_in_barrier(thread) || self.is_done(thread, turn.scenario) {
-            return Outcome::Blocked;
-        }
         // (In a page fault it waits until the kernel goes back, where it makes no difference.)
-        if self.threads[thread].fault.is_some() {
-            return Outcome::Blocked;
-        }
+        let is_in_kernel = self.is_in_barrier(thread) || self.threads[thread].fault.is_some();
         let matters = match turn.scenario.handler {
             Some(_) => self.handlers > 0 && usize::from(cpu) < CPUS,
             None => self.threads[thread].armed.is_some(),
         };
-        if !matters {
-            return Outcome::Blocked;
-        }
-        if !self.may_disturb(thread, turn.scenario) {
+        if is_in_kernel
+            || self.is_done(thread, turn.scenario)
+            || !matters
+            || !self.may_disturb(thread, turn.scenario)
+        {
             return Outcome::Blocked;
         }
         let name = turn.scenario.programs[thread].name;
         turn.tell(|| format!("{name} {thread} on cpu {cpu}: a signal"));
-        if !turn.is(Broken::NoAbortBySignal) {
+        if !turn.is("no-abort-by-signal") {
             self.abort(thread, turn);
         }
         if let Some(words) = turn.scenario.handler {

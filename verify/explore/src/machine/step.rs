@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use grace::Urgency;
 use grace::srcu::{Action, Event};
 
-use super::code::{Barrier, Code, Fence, How, Label, Op, Reg};
+use super::code::{Barrier, Code, Label, Op, Reg};
 use super::world::{Armed, Turn, World};
 use crate::memory::{Location, Lock, Memory};
 use crate::system::Outcome;
@@ -65,9 +65,9 @@ impl<M: Memory> World<M> {
                 turn.tell(|| format!("cpu = {cpu}"));
                 self.set(thread, Reg::Cpu, u64::from(cpu));
             }
-            Op::Fence(Fence::Acquire) => self.memory.acquire_fence(usize::from(cpu)),
-            Op::Fence(Fence::Release) => self.memory.release_fence(usize::from(cpu)),
-            Op::Fence(Fence::Full) => {
+            Op::Fence(Ordering::Acquire) => self.memory.acquire_fence(usize::from(cpu)),
+            Op::Fence(Ordering::Release) => self.memory.release_fence(usize::from(cpu)),
+            Op::Fence(_) => {
                 turn.tell(|| "full fence".into());
                 self.memory.fence(usize::from(cpu));
             }
@@ -133,13 +133,7 @@ impl<M: Memory> World<M> {
                 let at = at.find(&regs, cpu);
                 let found = self.memory.load(me, at, order, turn.choice);
                 turn.tell(|| format!("loads {}: {}", plan.name(at), signed(found)));
-                let before = regs[to as usize];
-                let after = match how {
-                    How::Take => found,
-                    How::Add => before.wrapping_add(found),
-                    How::Subtract => before.wrapping_sub(found),
-                };
-                self.set(thread, to, after);
+                self.set(thread, to, how(regs[to as usize], found));
             }
             Op::Store { at, value, order } => {
                 let (at, value) = (at.find(&regs, cpu), value.of(&regs));
@@ -151,10 +145,10 @@ impl<M: Memory> World<M> {
                 turn.tell(|| format!("{} += {}", plan.name(at), signed(by)));
                 self.add(cpu, at, by, order, turn);
             }
-            Op::LockedAdd { at, by, unless, before, order } => {
+            Op::LockedAdd { at, by, unless: (holds, value), before, order } => {
                 // One that changes nothing is a load; as an update it is stronger under TSO only.
                 let (at, by) = (at.find(&regs, cpu), by.of(&regs));
-                let add = |old| if unless.holds(old) { old } else { old.wrapping_add(by) };
+                let add = |old| if holds(old, value) { old } else { old.wrapping_add(by) };
                 let found = self.memory.update(me, at, order, add);
                 let after = signed(add(found));
                 turn.tell(|| format!("{} = {after}, was {}", plan.name(at), signed(found)));

@@ -26,7 +26,7 @@ use grace::srcu::{Action, AnyDelay, Cookie, Sequence, SrcuMachine};
 use grace::steps::Without;
 
 use super::code::{Code, Op, REGS, Reg, Regs};
-use super::kernel::Broken;
+use super::scenario::Seat;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS};
 use crate::program;
 use crate::system::{By, Outcome, System};
@@ -40,21 +40,6 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) code: Code,
     pub(super) seat: Seat,
-}
-
-/// Where a thread is, and how often it does what it does.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seat {
-    /// What [`Reg::Left`] is at the start.
-    pub(crate) rounds: u8,
-    /// The CPU at the start.
-    pub(crate) cpu: u8,
-    /// Whether it is preempted and migrates.
-    pub(crate) moves: bool,
-    /// How often it migrates beside what else runs there, without being preempted.
-    pub(crate) migrations: u8,
-    /// It serves others, and while it sleeps all may be over.
-    pub(crate) serves: bool,
 }
 
 /// Words of memory under the name that a subject has for them.
@@ -96,7 +81,7 @@ pub(crate) struct Plan {
     /// Those who move come first, and are two at most: each has a lock that hands on its view.
     pub(super) programs: Vec<Program>,
     /// How many CPUs the movers share.
-    pub(crate) shared_cpus: usize,
+    pub(super) shared_cpus: usize,
     pub(super) places: Vec<Place>,
     pub(super) initial: [u64; LOCATIONS],
     /// Objects that there are from the start.
@@ -105,13 +90,13 @@ pub(crate) struct Plan {
     /// others only abort.
     pub(super) handler: Option<usize>,
     /// Page faults, at most, in touches of objects.
-    pub(crate) faults: u8,
+    pub(super) faults: u8,
     /// How often the kernel aborts a thread's section without anybody asking it to, at most; and
     /// how often it moves it elsewhere, though no other thread is to run.
-    pub(crate) disturbances_max: Option<u8>,
+    pub(super) disturbances_max: Option<u8>,
     /// The delay function of SRCU's machine, and the step that it leaves out.
-    pub(crate) delay: AnyDelay,
-    pub(crate) omitted: &'static str,
+    pub(super) delay: AnyDelay,
+    pub(super) omitted: &'static str,
     pub(super) end: End,
 }
 
@@ -168,7 +153,7 @@ pub(super) struct Armed {
     pub(super) abort: u8,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Thread {
     pub(super) pc: u8,
     pub(super) regs: Regs,
@@ -249,9 +234,9 @@ impl Move {
     }
 }
 
-pub(super) type Turn<'a> = program::Turn<'a, Plan, Broken>;
+pub(super) type Turn<'a> = program::Turn<'a, Plan, &'static str>;
 
-impl<M: Memory> System for program::Program<M, Plan, Broken> {
+impl<M: Memory> System for program::Program<M, Plan, &'static str> {
     type State = World<M>;
 
     fn first(&self) -> World<M> {
@@ -324,16 +309,8 @@ impl<M: Memory> World<M> {
             let is_free = core::mem::take(&mut free[usize::from(seat.cpu)]);
             let mut regs = [0; REGS];
             regs[Reg::Left as usize] = seat.rounds.into();
-            Thread {
-                pc: 0,
-                regs,
-                cpu: (is_free || !seat.moves).then_some(seat.cpu),
-                armed: None,
-                sleeps_on: None,
-                fault: None,
-                aborts: 0,
-                migrations: 0,
-            }
+            let cpu = (is_free || !seat.moves).then_some(seat.cpu);
+            Thread { regs, cpu, ..Thread::default() }
         });
         let mut world = Self {
             memory: M::new(&plan.layout()),

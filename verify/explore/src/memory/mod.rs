@@ -88,7 +88,9 @@ pub(crate) struct Layout {
     pub(crate) loaders: [u8; LOCATIONS],
 }
 
-/// A model of shared memory. All state is in the value, so that states can be told apart.
+/// A model of shared memory. All state is in the value, so that states can be told apart. By
+/// default it keeps the order of loads and stores, has no store buffers, and the kernel promises
+/// nothing to it.
 ///
 /// Objects are not locations: an access to one is not atomic, so a model says whether the access
 /// was ordered, not what it returned.
@@ -101,7 +103,9 @@ pub(crate) trait Memory: Clone + Eq + Hash {
 
     /// A relaxed store to a location that several threads store to without any order among them: it
     /// may come before another's in the order of the location.
-    fn race(&mut self, me: usize, at: Location, value: u64, choice: &mut Choice);
+    fn race(&mut self, me: usize, at: Location, value: u64, _choice: &mut Choice) {
+        self.store(me, at, value, Ordering::Relaxed);
+    }
 
     /// An atomic read-modify-write. Returns the value before.
     fn update(&mut self, me: usize, at: Location, order: Ordering, f: impl Fn(u64) -> u64) -> u64;
@@ -110,27 +114,31 @@ pub(crate) trait Memory: Clone + Eq + Hash {
     fn fence(&mut self, me: usize);
 
     /// An acquire fence.
-    fn acquire_fence(&mut self, me: usize);
+    fn acquire_fence(&mut self, _me: usize) {}
 
     /// A release fence.
-    fn release_fence(&mut self, me: usize);
+    fn release_fence(&mut self, _me: usize) {}
 
     /// A heavy fence begins: a full fence of the caller.
-    fn heavy_begin(&mut self, me: usize);
+    fn heavy_begin(&mut self, me: usize) {
+        self.fence(me);
+    }
 
     /// The heavy fence of `me` interrupts `reader` where it stands.
-    fn heavy_arrives(&mut self, me: usize, reader: usize);
+    fn heavy_arrives(&mut self, _me: usize, reader: usize) {
+        self.fence(reader);
+    }
 
     /// All readers have answered.
-    fn heavy_end(&mut self, me: usize);
+    fn heavy_end(&mut self, _me: usize) {}
 
     /// What taking a lock does to memory; mutual exclusion is the world's.
     fn lock(&mut self, me: usize, lock: Lock);
 
     fn unlock(&mut self, me: usize, lock: Lock);
 
-    /// What entering the kernel does to memory.
-    fn system_call(&mut self, me: usize);
+    /// What entering the kernel does to memory: nothing, it compares the newest value.
+    fn system_call(&mut self, _me: usize) {}
 
     /// The value that all threads will agree on, as a futex compares it.
     fn newest(&self, at: Location) -> u64;
@@ -139,24 +147,32 @@ pub(crate) trait Memory: Clone + Eq + Hash {
     fn may_load(&self, me: usize, at: Location, wanted: impl Fn(u64) -> bool) -> bool;
 
     /// Lets time pass until a load could not return an older value than the first that is `wanted`.
-    fn skip_to(&mut self, me: usize, at: Location, wanted: impl Fn(u64) -> bool);
+    fn skip_to(&mut self, _me: usize, _at: Location, _wanted: impl Fn(u64) -> bool) {}
 
     /// Whether all stores are visible to every thread that loads it for long enough.
-    fn is_quiet(&self) -> bool;
+    fn is_quiet(&self) -> bool {
+        true
+    }
 
     /// A step of the memory itself on behalf of `me`: the store that became visible, if any.
-    fn drain(&mut self, me: usize) -> Option<(Location, u64)>;
+    fn drain(&mut self, _me: usize) -> Option<(Location, u64)> {
+        None
+    }
 
     /// `me` writes a new object, before it publishes it.
-    fn initialise(&mut self, me: usize, object: u8);
+    fn initialise(&mut self, _me: usize, _object: u8) {}
 
     /// `me` reads an object. Returns whether it was sure to see it initialised.
-    fn read_object(&mut self, me: usize, object: u8) -> bool;
+    fn read_object(&mut self, _me: usize, _object: u8) -> bool {
+        true
+    }
 
     /// Of whose reads of the object `me` cannot be sure that they are over.
-    fn racing_reader(&self, me: usize, object: u8) -> Option<usize>;
+    fn racing_reader(&self, _me: usize, _object: u8) -> Option<usize> {
+        None
+    }
 
     /// Forgets what no thread can observe any more, so that equal states look equal. `active` are
     /// the threads that still run, as a set of bits.
-    fn settle(&mut self, active: u8);
+    fn settle(&mut self, _active: u8) {}
 }

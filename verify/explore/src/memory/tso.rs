@@ -43,10 +43,6 @@ impl Memory for Tso {
         self.buffers[me].push((at, value));
     }
 
-    fn race(&mut self, me: usize, at: Location, value: u64, _: &mut Choice) {
-        self.store(me, at, value, Ordering::Relaxed);
-    }
-
     fn update(&mut self, me: usize, at: Location, _: Ordering, f: impl Fn(u64) -> u64) -> u64 {
         self.drain_all(me);
         let before = self.memory[at.index()];
@@ -57,20 +53,6 @@ impl Memory for Tso {
     fn fence(&mut self, me: usize) {
         self.drain_all(me);
     }
-
-    fn acquire_fence(&mut self, _: usize) {}
-
-    fn release_fence(&mut self, _: usize) {}
-
-    fn heavy_begin(&mut self, me: usize) {
-        self.drain_all(me);
-    }
-
-    fn heavy_arrives(&mut self, _: usize, reader: usize) {
-        self.drain_all(reader);
-    }
-
-    fn heavy_end(&mut self, _: usize) {}
 
     fn lock(&mut self, me: usize, _: Lock) {
         self.drain_all(me); // a locked instruction
@@ -92,8 +74,6 @@ impl Memory for Tso {
         wanted(self.look(me, at))
     }
 
-    fn skip_to(&mut self, _: usize, _: Location, _: impl Fn(u64) -> bool) {}
-
     fn is_quiet(&self) -> bool {
         self.buffers.iter().all(Vec::is_empty)
     }
@@ -107,18 +87,7 @@ impl Memory for Tso {
         Some((at, value))
     }
 
-    // Stores become visible in order, and loads are done in order: the thread that sees a pointer
-    // sees what was written before it, and a read is over when its step is.
-
-    fn initialise(&mut self, _: usize, _: u8) {}
-
-    fn read_object(&mut self, _: usize, _: u8) -> bool {
-        true
-    }
-
-    fn racing_reader(&self, _: usize, _: u8) -> Option<usize> {
-        None
-    }
-
-    fn settle(&mut self, _: u8) {}
+    // Of objects nothing need be known: stores become visible in order, and loads are done in
+    // order. The thread that sees a pointer sees what was written before it, and a read is over
+    // when its step is.
 }

@@ -262,10 +262,6 @@ impl Memory for Weak {
         self.locks[lock as usize].join(&self.threads[me].current);
     }
 
-    fn system_call(&mut self, _: usize) {
-        // The kernel promises nothing to memory here; it compares the newest value, that is all.
-    }
-
     fn newest(&self, at: Location) -> u64 {
         self.history(at.index()).last().map_or(0, |message| message.value)
     }
@@ -281,14 +277,6 @@ impl Memory for Weak {
         if let Some(skipped) = later.iter().position(|message| wanted(message.value)) {
             self.see(me, at.index(), oldest + skipped, Ordering::Relaxed);
         }
-    }
-
-    fn is_quiet(&self) -> bool {
-        true
-    }
-
-    fn drain(&mut self, _: usize) -> Option<(Location, u64)> {
-        None
     }
 
     fn initialise(&mut self, me: usize, object: u8) {

@@ -17,7 +17,7 @@
 //!
 //! **The first scan is needed** though the index was seen drained after the flip before: without it
 //! a reader that looked it up long ago, and counts itself in only now, is in an index that becomes
-//! current and that no thread looks at ([`Mutant::Omitted`] `first-scan`). **Unlocks are summed
+//! current and that no thread looks at (`srcu-without-first-scan`). **Unlocks are summed
 //! before locks.**
 //!
 //! **Fence A is needed on x86 too**, between two sums of loads that x86 does not reorder: it also
@@ -34,11 +34,16 @@
 //! Few readers, few grace periods, no wrap of counters. The worker is an actor of its own.
 
 mod alone;
-mod explore;
-mod fault;
-mod scenario;
 
+use crate::{harness, machine};
+
+pub use crate::machine::{Mutant, Scenario};
 pub use alone::{Asked, explore_alone};
-pub use explore::SrcuProtocol;
-pub use fault::Mutant;
-pub use scenario::{Delay, Scenario, Task};
+
+harness::world! {
+    /// SRCU, as a world.
+    SrcuProtocol of "srcu";
+    explore: |scenario, model, mutant, limit| {
+        machine::explore("srcu-", scenario, model, mutant, limit)
+    };
+}

@@ -55,7 +55,6 @@ pub(super) enum Step {
         sleeping: bool,
     },
     Announce(Number),
-    LateFence,
     ScanBegin(Number),
     ScanLook(Number),
     LookAgain(Number),
@@ -73,7 +72,7 @@ pub(super) enum Step {
 }
 
 /// What a driver keeps in mind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Drive {
     until: Option<Until>,
     /// The number of its term.
@@ -83,11 +82,6 @@ pub(super) struct Drive {
     looked: bool,
     /// Threads or slots still to be dealt with in the loop it is in.
     todo: u8,
-}
-
-impl Drive {
-    pub(super) const NONE: Self =
-        Self { until: None, term: 0, took_over: false, looked: false, todo: 0 };
 }
 
 /// The bits that a mutant leaves of a number.
@@ -116,7 +110,8 @@ impl<M: Memory> World<M> {
         self.driven = true;
         self.term += 1;
         let term = self.term;
-        self.threads[turn.me].drive = Drive { until: Some(until), term, took_over, ..Drive::NONE };
+        self.threads[turn.me].drive =
+            Drive { until: Some(until), term, took_over, ..Drive::default() };
     }
 
     /// Whether another driver has taken its place. Under the machine's lock or the registry's.
@@ -124,19 +119,19 @@ impl<M: Memory> World<M> {
         self.threads[me].drive.term != self.term
     }
 
-    /// Takes the registry's lock for a step of the driver's; `None` if it is held. `Some(false)` if
-    /// another driver has taken its place.
-    pub(super) fn lock_registry(&mut self, turn: &Turn<'_>) -> Option<bool> {
+    /// Takes the registry's lock for a step of the driver's. Else what comes of the step: if
+    /// another driver has taken its place, it reports this.
+    pub(super) fn lock_registry(&mut self, turn: &Turn<'_>, event: Event) -> Result<(), Outcome> {
         if self.registry.held_by.is_some() {
-            return None;
+            return Err(Outcome::Blocked);
         }
         self.memory.lock(turn.me, Lock::Registry);
         if self.is_superseded(turn.me) && !turn.is(Mutant::SupersededDriverMarks) {
             self.memory.unlock(turn.me, Lock::Registry);
-            return Some(false);
+            return Err(self.goto_step(turn, Step::Report(event)));
         }
         self.registry.held_by = Some(turn.me as u8);
-        Some(true)
+        Ok(())
     }
 
     /// Asks the machine what to do next; releases its lock unless that is done under it.
@@ -216,7 +211,6 @@ impl<M: Memory> World<M> {
             Step::FenceReaders { sleeping } => self.fence_readers(turn, sleeping),
             Step::FenceEnd { sleeping } => self.fence_end(turn, sleeping),
             Step::Announce(number) => self.announce(turn, number),
-            Step::LateFence => self.begin_fence(turn, false, true),
             Step::ScanBegin(number) => self.scan_begin(turn, number),
             Step::ScanLook(number) => self.scan_look(turn, number),
             Step::LookAgain(number) => self.look_again(turn, number),
@@ -258,7 +252,7 @@ impl<M: Memory> World<M> {
         if self.is_superseded(turn.me) && !turn.is(Mutant::SupersededDriverReports) {
             turn.tell(|| "is superseded".into());
             self.memory.unlock(turn.me, Lock::Machine);
-            self.threads[turn.me].drive = Drive::NONE;
+            self.threads[turn.me].drive = Drive::default();
             return match self.op(turn.scenario, turn.me) {
                 Some(Op::Advance | Op::AdvanceAtTick) => self.finish(turn.me),
                 _ => self.goto(turn.me, At::Begin),
@@ -378,19 +372,15 @@ impl<M: Memory> World<M> {
         }
         let outcome = self.report_event(turn, Event::Announced);
         if turn.is(Mutant::AnnounceBeforeFence) {
-            return self.goto_step(turn, Step::LateFence);
+            return self.goto_step(turn, Step::Fence { heavy: true });
         }
         outcome
     }
 
     fn scan_begin(&mut self, turn: &mut Turn<'_>, number: Number) -> Outcome {
         let me = turn.me;
-        match self.lock_registry(turn) {
-            None => return Outcome::Blocked,
-            Some(false) => {
-                return self.goto_step(turn, Step::Report(Event::Scanned { holdouts: 0 }));
-            }
-            Some(true) => {}
+        if let Err(outcome) = self.lock_registry(turn, Event::Scanned { holdouts: 0 }) {
+            return outcome;
         }
         let looks = if self.registry.pass == Some(number) {
             self.registry.holdouts

@@ -13,7 +13,7 @@ use core::hash::Hash;
 use core::sync::atomic::Ordering;
 
 use grace::policy::AnyPolicy;
-use grace::{Cookie, Event, Machine, Sequence, Start, word};
+use grace::{Cookie, Event, Machine, Sequence, Start, Urgency, word};
 
 use crate::explore::{Model, Verdict};
 use crate::harness;
@@ -84,9 +84,10 @@ harness::world! {
 }
 
 /// Where a thread stands inside an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum At {
     /// At its first step.
+    #[default]
     Begin,
     /// The operation's second step, and third.
     Second,
@@ -110,7 +111,7 @@ enum Asleep {
 }
 
 /// A thread's own state.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct ThreadState {
     /// The operation it is at.
     op: u8,
@@ -135,7 +136,7 @@ struct ThreadState {
 }
 
 /// Under the registry's lock.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Registry {
     /// Slots in use, as a set of bits.
     readers: u8,
@@ -181,20 +182,11 @@ impl<M: Memory> World<M> {
             readers |= u8::from(registered) << slots;
             slots += u8::from(thread.registered);
             threads.push(ThreadState {
-                op: 0,
-                at: At::Begin,
                 slot,
                 registered,
                 word: word::QUIESCENT,
-                loaded: 0,
-                object: 0,
-                old: 0,
-                published: 0,
-                cookie: None,
-                asleep: None,
-                drive: driver::Drive::NONE,
-                took_over: false,
                 variables: [NOT_LOADED; VARIABLES],
+                ..ThreadState::default()
             });
         }
         let start = scenario.start;
@@ -209,14 +201,7 @@ impl<M: Memory> World<M> {
             held_by: None,
             driven: false,
             term: 0,
-            registry: Registry {
-                readers,
-                free: Vec::new(),
-                slots,
-                holdouts: 0,
-                pass: None,
-                held_by: None,
-            },
+            registry: Registry { readers, slots, ..Registry::default() },
             freed: [false; OBJECTS],
             threads,
         }
@@ -251,13 +236,30 @@ impl<M: Memory> World<M> {
             return Outcome::Blocked;
         }
         let Some(op) = self.op(turn.scenario, turn.me) else { return Outcome::Blocked };
-        let outcome = match op {
-            Op::Register | Op::Unregister | Op::Lock | Op::Unlock | Op::Read | Op::ReadAgain => {
-                self.read_side(turn, op)
+        let at = thread.at;
+        let outcome = match (at, op) {
+            (At::Report(report), _) => self.report(turn, report),
+            (At::Drive(step), _) => self.drive(turn, step),
+            (At::Begin, Op::Lock) if word::nesting(thread.word) != 0 => self.lock_nested(turn),
+            (_, Op::Lock | Op::Online) => self.enter(turn, at),
+            (_, Op::Unlock) => self.unlock(turn),
+            (_, Op::Read) => self.read(turn, at),
+            (_, Op::ReadAgain) => self.read_object(turn),
+            (_, Op::QuiescentState) => self.quiescent_state(turn, at),
+            (_, Op::Offline) => self.leave(turn, word::QUIESCENT),
+            (_, Op::Register) => self.register(turn, at),
+            (_, Op::Unregister) => self.unregister(turn),
+            (_, Op::Swap(object) | Op::Store(object)) => self.publish(turn, object),
+            (_, Op::Request) => self.request(turn, Urgency::Normal),
+            (_, Op::RequestInBackground) => self.request(turn, Urgency::Background),
+            (_, Op::Wait | Op::WaitImpatiently) => self.wait(turn),
+            (_, Op::Advance) => self.advance(turn, false),
+            (_, Op::AdvanceAtTick) => self.advance(turn, true),
+            (_, Op::Poll) => self.poll(turn),
+            (_, Op::Free) => self.free(turn),
+            (_, Op::Set(..) | Op::Get(_) | Op::Publish(..) | Op::Follow(_)) => {
+                self.litmus(turn, op)
             }
-            Op::Online | Op::QuiescentState | Op::Offline => self.read_side(turn, op),
-            Op::Set(..) | Op::Get(_) | Op::Publish(..) | Op::Follow(_) => self.litmus(turn, op),
-            _ => self.update_side(turn, op),
         };
         self.settle(turn.scenario);
         outcome
@@ -286,7 +288,7 @@ impl<M: Memory> World<M> {
         self.threads[me].op = turn.scenario.threads[me].program.len() as u8;
         self.threads[me].at = At::Begin;
         self.threads[me].asleep = None;
-        self.threads[me].drive = driver::Drive::NONE;
+        self.threads[me].drive = driver::Drive::default();
         self.driven = false;
         self.registry.holdouts = 0;
         self.registry.pass = None;
@@ -309,7 +311,7 @@ impl<M: Memory> World<M> {
         thread.op += 1;
         thread.at = At::Begin;
         thread.loaded = 0;
-        thread.drive = driver::Drive::NONE;
+        thread.drive = driver::Drive::default();
         Outcome::Moved
     }
 

@@ -53,26 +53,6 @@ pub(super) enum Report {
 }
 
 impl<M: Memory> World<M> {
-    pub(super) fn read_side(&mut self, turn: &mut Turn<'_>, op: Op) -> Outcome {
-        let at = self.threads[turn.me].at;
-        if let At::Report(report) = at {
-            return self.report(turn, report);
-        }
-        match op {
-            Op::Lock if at == At::Begin && word::nesting(self.threads[turn.me].word) != 0 => {
-                self.lock_nested(turn)
-            }
-            Op::Lock | Op::Online => self.enter(turn, at),
-            Op::Unlock => self.unlock(turn),
-            Op::Read => self.read(turn, at),
-            Op::ReadAgain => self.read_object(turn),
-            Op::QuiescentState => self.quiescent_state(turn, at),
-            Op::Offline => self.leave(turn, word::QUIESCENT),
-            Op::Register => self.register(turn, at),
-            _ => self.unregister(turn),
-        }
-    }
-
     fn slot(&self, me: usize) -> u8 {
         self.threads[me].slot.expect("readers register first")
     }
@@ -97,7 +77,7 @@ impl<M: Memory> World<M> {
     }
 
     /// The outermost lock, or a QSBR reader coming online.
-    fn enter(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
+    pub(super) fn enter(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
         let me = turn.me;
         let online = matches!(self.op(turn.scenario, me), Some(Op::Online));
         let fenced = if online {
@@ -122,13 +102,13 @@ impl<M: Memory> World<M> {
         }
     }
 
-    fn lock_nested(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    pub(super) fn lock_nested(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let release = !turn.is(Mutant::RelaxedNestedLock);
         self.store_word(turn, self.threads[turn.me].word + word::COUNT, release);
         self.finish(turn.me)
     }
 
-    fn read(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
+    pub(super) fn read(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
         if at != At::Begin {
             return self.read_object(turn);
         }
@@ -139,7 +119,7 @@ impl<M: Memory> World<M> {
         self.goto(turn.me, At::Second)
     }
 
-    fn read_object(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    pub(super) fn read_object(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let object = self.threads[turn.me].object;
         turn.tell(|| format!("reads object {object}"));
         if self.freed[usize::from(object)] {
@@ -151,7 +131,7 @@ impl<M: Memory> World<M> {
         self.finish(turn.me)
     }
 
-    fn unlock(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    pub(super) fn unlock(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let word = self.threads[turn.me].word;
         let zeroed = turn.is(Mutant::NestedUnlockEnds);
         let left = if zeroed { word::QUIESCENT } else { word - word::COUNT };
@@ -163,7 +143,7 @@ impl<M: Memory> World<M> {
     }
 
     /// Stores a word under which no thread need wait for the section before, and reports.
-    fn leave(&mut self, turn: &mut Turn<'_>, left: u64) -> Outcome {
+    pub(super) fn leave(&mut self, turn: &mut Turn<'_>, left: u64) -> Outcome {
         self.store_word(turn, left, !turn.is(Mutant::RelaxedUnlock));
         if turn.is(Mutant::NoWakeUp) {
             return self.finish(turn.me);
@@ -173,7 +153,7 @@ impl<M: Memory> World<M> {
         self.goto(turn.me, At::Report(first))
     }
 
-    fn quiescent_state(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
+    pub(super) fn quiescent_state(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
         if at != At::Begin {
             return self.leave(turn, self.threads[turn.me].loaded);
         }
@@ -184,7 +164,7 @@ impl<M: Memory> World<M> {
         self.goto(turn.me, At::Second)
     }
 
-    fn report(&mut self, turn: &mut Turn<'_>, report: Report) -> Outcome {
+    pub(super) fn report(&mut self, turn: &mut Turn<'_>, report: Report) -> Outcome {
         let me = turn.me;
         let attention = Location::attention(self.slot(me));
         let next = match report {
@@ -242,7 +222,7 @@ impl<M: Memory> World<M> {
         }
     }
 
-    fn register(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
+    pub(super) fn register(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
         let me = turn.me;
         if at != At::Begin {
             self.memory.fence(me);
@@ -275,7 +255,7 @@ impl<M: Memory> World<M> {
         }
     }
 
-    fn unregister(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    pub(super) fn unregister(&mut self, turn: &mut Turn<'_>) -> Outcome {
         if self.registry.held_by.is_some() {
             return Outcome::Blocked;
         }

@@ -22,10 +22,8 @@ impl<M: Memory> World<M> {
             turn.tell(|| "heavy fence, too early".into());
             return Outcome::Moved;
         }
-        match self.lock_registry(turn) {
-            None => return Outcome::Blocked,
-            Some(false) => return self.goto_step(turn, Step::Report(Event::Woken)),
-            Some(true) => {}
+        if let Err(outcome) = self.lock_registry(turn, Event::Woken) {
+            return outcome;
         }
         let holdouts = self.registry.holdouts;
         *self.todo(me) = holdouts;
@@ -63,10 +61,8 @@ impl<M: Memory> World<M> {
     }
 
     pub(super) fn second_look_begin(&mut self, turn: &mut Turn<'_>) -> Outcome {
-        match self.lock_registry(turn) {
-            None => return Outcome::Blocked,
-            Some(false) => return self.goto_step(turn, Step::Report(Event::Woken)),
-            Some(true) => {}
+        if let Err(outcome) = self.lock_registry(turn, Event::Woken) {
+            return outcome;
         }
         *self.todo(turn.me) = self.registry.holdouts;
         turn.tell(|| "begins its second look".into());

@@ -26,24 +26,7 @@ use crate::mutant::Mutant;
 use crate::scenario::Op;
 
 impl<M: Memory> World<M> {
-    pub(super) fn update_side(&mut self, turn: &mut Turn<'_>, op: Op) -> Outcome {
-        let me = turn.me;
-        if let At::Drive(step) = self.threads[me].at {
-            return self.drive(turn, step);
-        }
-        match op {
-            Op::Swap(object) | Op::Store(object) => self.publish(turn, object),
-            Op::Request => self.request(turn, Urgency::Normal),
-            Op::RequestInBackground => self.request(turn, Urgency::Background),
-            Op::Wait | Op::WaitImpatiently => self.wait(turn),
-            Op::Advance => self.advance(turn, false),
-            Op::AdvanceAtTick => self.advance(turn, true),
-            Op::Poll => self.poll(turn),
-            _ => self.free(turn),
-        }
-    }
-
-    fn publish(&mut self, turn: &mut Turn<'_>, object: u8) -> Outcome {
+    pub(super) fn publish(&mut self, turn: &mut Turn<'_>, object: u8) -> Outcome {
         let me = turn.me;
         if turn.is(Mutant::FenceBeforePublication) && self.threads[me].at == At::Begin {
             self.fence_at_once(me);
@@ -68,7 +51,7 @@ impl<M: Memory> World<M> {
         self.finish(me)
     }
 
-    fn request(&mut self, turn: &mut Turn<'_>, urgency: Urgency) -> Outcome {
+    pub(super) fn request(&mut self, turn: &mut Turn<'_>, urgency: Urgency) -> Outcome {
         let me = turn.me;
         if self.held_by.is_some() {
             return Outcome::Blocked;
@@ -91,7 +74,7 @@ impl<M: Memory> World<M> {
         self.threads[me].cookie.expect("requested before")
     }
 
-    fn wait(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    pub(super) fn wait(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
         if self.held_by.is_some() {
             return Outcome::Blocked;
@@ -120,7 +103,7 @@ impl<M: Memory> World<M> {
         self.begin_to_drive(turn, until)
     }
 
-    fn advance(&mut self, turn: &mut Turn<'_>, tick: bool) -> Outcome {
+    pub(super) fn advance(&mut self, turn: &mut Turn<'_>, tick: bool) -> Outcome {
         let me = turn.me;
         if self.held_by.is_some() {
             turn.tell(|| "leaves it: the machine is locked".into());
@@ -135,7 +118,7 @@ impl<M: Memory> World<M> {
         self.begin_to_drive(turn, driver::Until::MustWait { tick })
     }
 
-    fn poll(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    pub(super) fn poll(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
         let order = if turn.is(Mutant::RelaxedPoll) { Relaxed } else { Acquire };
         let bits = self.memory.load(me, Location::COMPLETED, order, turn.choice);
@@ -149,7 +132,7 @@ impl<M: Memory> World<M> {
         self.finish(me)
     }
 
-    fn free(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    pub(super) fn free(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
         let object = self.threads[me].old;
         turn.tell(|| format!("frees object {object}"));

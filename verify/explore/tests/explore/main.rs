@@ -1,7 +1,10 @@
 //! What the explorer finds, and what it must not find.
 
-use check::harness::{World, harm_of_harmless_faults, unsafe_scenarios, wrong_faults};
-use check::{Kind, Verdict};
+use std::collections::BTreeSet;
+
+use check::harness::{World, scenarios_of};
+use check::srcu::{Mutant, Scenario};
+use check::{Fault, Kind, Model, Verdict};
 use serde::Deserialize;
 use serde::de::value::{Error, StrDeserializer};
 
@@ -47,6 +50,77 @@ whole! {
     sequence: check::sequence::Sequence;
 }
 
+/// Explores all scenarios, without a mutant or with one. Returns those that are not safe, with what
+/// was found.
+fn unsafe_with<W: World>(
+    mutant: Option<W::Mutant>,
+    limit: usize,
+    is_asked: impl Fn(&W::Scenario, Model) -> bool,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for scenario in &W::table().scenario {
+        for model in W::MODELS.iter().copied().filter(|model| is_asked(scenario, *model)) {
+            let verdict = W::explore(scenario, model, mutant, limit);
+            let told = format!("{} under {model:?}: {verdict}", W::scenario_name(scenario));
+            println!("{told}");
+            if !verdict.is_safe() {
+                found.push(told);
+            }
+        }
+    }
+    found
+}
+
+fn unsafe_scenarios<W: World>(
+    limit: usize,
+    is_asked: impl Fn(&W::Scenario, Model) -> bool,
+) -> Vec<String> {
+    unsafe_with::<W>(None, limit, is_asked)
+}
+
+/// Explores each harmless fault in all scenarios. Returns those where it does harm.
+fn harm_of_harmless_faults<W: World>(
+    limit: usize,
+    is_asked: impl Fn(&W::Scenario, Model) -> bool,
+) -> Vec<String> {
+    let harmless = W::table().fault.iter().filter(|fault| fault.kind == Kind::Harmless);
+    let harm = harmless.flat_map(|fault| {
+        let found = unsafe_with::<W>(Some(fault.mutant), limit, &is_asked);
+        found.into_iter().map(|told| format!("{} in {told}", W::mutant_name(fault.mutant)))
+    });
+    harm.collect()
+}
+
+/// Explores each fault in its scenarios. Returns what is not as the table says: faults of which
+/// something else comes, and those that do harm and are found under none of the models.
+fn wrong_faults<W: World>(
+    limit: usize,
+    is_asked: impl Fn(&Fault<W::Mutant>, &W::Scenario, Model) -> bool,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (fault, scenario) in
+        W::table().fault.iter().flat_map(|fault| scenarios_of::<W>(fault).map(move |s| (fault, s)))
+    {
+        let mut verdicts = Vec::new();
+        let name = W::mutant_name(fault.mutant);
+        for model in W::MODELS.iter().copied().filter(|model| is_asked(fault, scenario, *model)) {
+            let verdict = W::explore(scenario, model, Some(fault.mutant), limit);
+            let place = W::scenario_name(scenario);
+            let told = format!("{name} in {place} under {model:?}: {verdict}");
+            println!("{told}\n");
+            if !fault.agrees(model, &verdict) {
+                wrong.push(told);
+            }
+            verdicts.push(verdict);
+        }
+        let is_found = verdicts.iter().any(Verdict::is_fault);
+        if !verdicts.is_empty() && !is_found && fault.kind != Kind::Harmless {
+            wrong.push(format!("{name} is not found"));
+        }
+    }
+    wrong
+}
+
 fn none(found: &[String]) {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
@@ -81,9 +155,39 @@ fn each_is_known<W: World<Mutant: Deserialize<'static>>>() {
 #[test]
 fn every_mutant_is_in_a_table() {
     each_is_known::<check::GracePeriods>();
-    each_is_known::<check::hazard::Hazard>();
     each_is_known::<check::limit::Limited>();
-    each_is_known::<check::rseq_read::Restart>();
-    each_is_known::<check::sequence::Sequence>();
-    each_is_known::<check::srcu::SrcuProtocol>();
+}
+
+/// Else a name that is not spelt right would leave a program as it is.
+#[test]
+fn programs_ask_for_the_mutants_and_conditions_of_the_tables_and_no_others() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/worlds/programs");
+    let texts = std::fs::read_dir(folder).unwrap();
+    let texts = texts.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+    let texts = texts.collect::<Vec<_>>().concat();
+    let lines = texts.lines().filter_map(|line| line.split('#').next());
+    let words = lines.flat_map(str::split_whitespace);
+    let conditions = words.filter_map(|word| word.split_once(['?', '!', '/'])).map(|(_, of)| of);
+    let names = conditions.flat_map(|of| of.split('|')).filter(|name| !name.contains('='));
+    let asked: BTreeSet<&str> = names.collect();
+    let mut known = BTreeSet::new();
+    known.extend(conditions_of::<check::hazard::Hazard>("hazard-"));
+    known.extend(conditions_of::<check::rseq_read::Restart>("restart-"));
+    known.extend(conditions_of::<check::sequence::Sequence>(""));
+    known.extend(conditions_of::<check::srcu::SrcuProtocol>("srcu-"));
+    // What the machine leaves out, and what a kernel does not do.
+    let is_of_no_text = |name: &str| name.starts_with("without-") || KERNELS.contains(&name);
+    known.retain(|name| !is_of_no_text(name));
+    assert_eq!(asked, known);
+}
+
+const KERNELS: [&str; 3] = ["no-abort-at-preemption", "no-abort-by-signal", "unmapped-at-once"];
+
+fn conditions_of<W: World<Mutant = Mutant, Scenario = Scenario>>(
+    prefix: &str,
+) -> impl Iterator<Item = &'static str> {
+    let table = W::table();
+    let mutants = table.fault.iter().map(|fault| fault.mutant.0);
+    let mutants = mutants.map(move |name| name.strip_prefix(prefix).unwrap_or(name));
+    mutants.chain(table.scenario.iter().flat_map(|scenario| scenario.holds.iter().copied()))
 }

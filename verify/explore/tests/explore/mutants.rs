@@ -1,9 +1,8 @@
 //! Each mutant is found where its entry says so, and nowhere else in that scenario.
 
-use check::harness::{harm_of_harmless_faults, wrong_faults};
 use check::{GracePeriods, Model, Scenario, explore, scenarios};
 
-use super::LIMIT;
+use super::{LIMIT, harm_of_harmless_faults, wrong_faults};
 
 #[test]
 fn every_mutant_is_found_where_the_table_says() {

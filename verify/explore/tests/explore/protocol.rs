@@ -1,9 +1,8 @@
 //! The protocol as it stands: every scenario is safe under both models, and cannot get stuck.
 
-use check::harness::unsafe_scenarios;
 use check::{GracePeriods, Model, Verdict, explore, scenarios};
 
-use super::LIMIT;
+use super::{LIMIT, unsafe_scenarios};
 
 fn every_scenario_is_safe_under(model: Model) {
     super::none(&unsafe_scenarios::<GracePeriods>(LIMIT, |_, this| this == model));

@@ -7,11 +7,11 @@
 //! harm is found at least once. `cargo test -p quiescence-verify --test explore rseq_read:: --
 //! --ignored` does the rest.
 
-use check::harness::{World, scenarios_of, unsafe_scenarios, wrong_faults};
+use check::harness::{World, scenarios_of};
 use check::rseq_read::{Mutant, Restart, Scenario};
 use check::{Fault, Kind, Model, Verdict};
 
-use super::LIMIT;
+use super::{LIMIT, unsafe_scenarios, wrong_faults};
 
 /// Those that take a second or more each under the weak model.
 const BIG: &[&str] = &[
@@ -109,7 +109,8 @@ fn the_controls_of_a_restartable_read_fail() {
     let scenario = Restart::named("snapshot").expect("it exists");
     for model in Model::ALL {
         assert!(Restart::explore(scenario, model, None, LIMIT).is_safe());
-        for mutant in [Mutant::NoBarrier, Mutant::PlainBarrier, Mutant::NoAbortAtPreemption] {
+        for name in ["no-restart-barrier", "plain-barrier", "restart-no-abort-at-preemption"] {
+            let mutant = Mutant(name);
             let verdict = Restart::explore(scenario, model, Some(mutant), LIMIT);
             assert!(matches!(verdict, Verdict::Violation { .. }), "{mutant:?}: {verdict}");
         }
@@ -119,7 +120,7 @@ fn the_controls_of_a_restartable_read_fail() {
 #[test]
 fn a_trace_reads_step_by_step() {
     let scenario = Restart::named("snapshot").expect("it exists");
-    let verdict = Restart::explore(scenario, Model::Tso, Some(Mutant::PlainBarrier), LIMIT);
+    let verdict = Restart::explore(scenario, Model::Tso, Some(Mutant("plain-barrier")), LIMIT);
     super::reads(
         verdict,
         "object 0 is touched by a reader after it was freed",

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Operation, ThreadContext};
@@ -78,7 +79,10 @@ fn watch(context: &ThreadContext, child: Child) -> Option<String> {
             let stopped = kill_process(pid, Signal::STOP);
             context.sleep(STOP_MAX_US);
             let continued = kill_process(pid, Signal::CONT);
-            context.ledger.did(Operation::Stopped, u64::from(stopped.is_ok() && continued.is_ok()));
+            context
+                .ledger
+                .operations
+                .add(Operation::Stopped, u64::from(stopped.is_ok() && continued.is_ok()));
         }
     });
     let Some(status) = status else { return Some(LATE.to_owned()) };
@@ -118,10 +122,8 @@ pub(super) fn wait_for(
 /// What a child's report says is wrong, whether or not a step was removed; or its end, with this
 /// code, after a report that is clean.
 fn trouble_in(report: &Value, code: Option<i32>) -> Option<String> {
-    let told = match report["verdict"].as_str() {
-        Some("clean") => Verdict::Clean.exit_code(),
-        Some("missed") => Verdict::Missed.exit_code(),
-        Some("interrupted") => Verdict::Interrupted.exit_code(),
+    let told = match Verdict::deserialize(&report["verdict"]) {
+        Ok(told @ (Verdict::Clean | Verdict::Missed | Verdict::Interrupted)) => told.exit_code(),
         _ => {
             let first = &report["first_fault"];
             let text = |field: &str| first[field].as_str().unwrap_or("unknown").to_owned();

@@ -31,7 +31,7 @@ pub(crate) fn run<K: ThreadTag, L: ThreadTag>(seconds: u64, field: &Field<K>, ot
             thread::yield_now(); // the system is short of threads for the moment
         }
         started += threads.len() as u64;
-        context.ledger.did(Operation::ShortThread, threads.len() as u64);
+        context.ledger.operations.add(Operation::ShortThread, threads.len() as u64);
         for thread in threads {
             context.join(thread, "");
         }

@@ -98,19 +98,15 @@ pub(crate) fn cast(fixture: &mut Fixture, setup: &Setup) {
     let domain = |objects_max, bytes_max| {
         Domain::builder().engine(setup.engine).tuning(tuning(objects_max, bytes_max)).build()
     };
-    let shared = Arc::new(Deferral {
+    let shared = Deferral {
         setup: setup.clone(),
         flood: domain(FLOOD_OBJECTS_MAX, FLOOD_BYTES_MAX),
         storm: domain(forks::OBJECTS_MAX, FLOOD_BYTES_MAX),
         tallies: Mutex::default(),
-    });
-    for &(_, count, name, play) in PARTS.iter().filter(|part| setup.themes.has(part.0)) {
-        for _ in 0..count {
-            let own = Arc::clone(&shared);
-            fixture.part(name, move |context| play(&own, context));
-        }
-    }
-    fixture.check(move |context| shared.close(context));
+    };
+    let parts = PARTS.iter().filter(|part| setup.themes.has(part.0));
+    let parts: Vec<_> = parts.map(|&(_, count, name, play)| (count, name, play)).collect();
+    fixture.parts(false, shared, &parts, Deferral::close);
 }
 
 impl Deferral {

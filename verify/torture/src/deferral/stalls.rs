@@ -40,7 +40,7 @@ pub(crate) fn crawl<K: ThreadTag>(field: &Field<K>) {
     let is_low = setpriority_process(Some(gettid()), LOWEST).is_ok();
     let context = &field.context;
     context.rounds(Operation::LowPriority, || {
-        context.ledger.did(Operation::LowPriority, u64::from(is_low));
+        context.ledger.operations.add(Operation::LowPriority, u64::from(is_low));
         for _ in 0..SECTIONS {
             let guard = field.domain.read();
             spin(context.below(20_000));

@@ -196,13 +196,13 @@ impl Member<'_> {
         let end = self.round.moment();
         self.context.did(operation);
         match result {
-            Some(found) => self.log(key, (begin, end), found),
+            Some(found) => self.log(key, (begin, end), found, true),
             None => self.context.did(Operation::MapRefused),
         }
     }
 
-    fn log(&self, key: u64, (begin, end): (u64, u64), (before, after): Found) {
-        let operation = Recorded { begin, end, before, after, is_sure: true };
+    fn log(&self, key: u64, (begin, end): (u64, u64), (before, after): Found, is_sure: bool) {
+        let operation = Recorded { begin, end, before, after, is_sure };
         self.log.borrow_mut().push((key, operation));
     }
 
@@ -303,14 +303,14 @@ impl Member<'_> {
         for (key, number) in seen {
             looks[key as usize] += 1;
             if looks[key as usize] <= LOOKS_MAX {
-                self.log(key, moments, left(Some(number)));
+                self.log(key, moments, left(Some(number)), true);
             }
             if looks[key as usize] == 2 && !asks_again {
-                self.log(key, moments, left(None));
+                self.log(key, moments, left(None), true);
             }
         }
         for (key, _) in looks.into_iter().enumerate().filter(|(_, looks)| *looks == 0) {
-            self.log(key as u64, moments, left(None));
+            self.log(key as u64, moments, left(None), true);
         }
     }
 
@@ -442,9 +442,7 @@ impl Member<'_> {
     /// removed the entry, it does not say.
     fn over(&self, asked: &mut Option<(u64, u64, u64)>) {
         let Some((key, number, begin)) = asked.take() else { return };
-        let ((before, after), end) = (replaced(Some(number), None), self.round.moment());
-        let operation = Recorded { begin, end, before, after, is_sure: false };
-        self.log.borrow_mut().push((key, operation));
+        self.log(key, (begin, self.round.moment()), replaced(Some(number), None), false);
     }
 
     /// Has the table grow, and perhaps shrink again.

@@ -37,7 +37,7 @@ const KEYS_MAX: u64 = 24;
 
 /// A thread has one map after the other, until the run is over.
 pub(crate) fn cast(fixture: &mut Fixture, engine: Engine) {
-    fixture.part("one whose crew uses maps", move |context| {
+    fixture.part(false, "one whose crew uses maps", move |context| {
         context.rounds(Operation::MapUpdate, || round(engine, context));
     });
 }

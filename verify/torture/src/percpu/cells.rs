@@ -220,7 +220,7 @@ pub(crate) fn cast_exact(fixture: &mut Fixture, cpus: usize) {
 pub(crate) fn cast_hazards(fixture: &mut Fixture, cpus: usize) {
     let cells = cast::<Protected>(fixture, cpus, 2);
     let parts = [(2, "starter of threads with guards", come_and_go as _)];
-    fixture.moved(cells, &parts, |_, _| {});
+    fixture.parts(true, cells, &parts, |_, _| {});
 }
 
 fn cast<K: Kind>(fixture: &mut Fixture, cpus: usize, keepers: usize) -> Arc<Cells<K>> {
@@ -233,7 +233,8 @@ fn cast<K: Kind>(fixture: &mut Fixture, cpus: usize, keepers: usize) -> Arc<Cell
         moving: Mutex::default(),
     });
     let [loads, keeps, stores] = K::PARTS;
-    fixture.moved(
+    fixture.parts(
+        true,
         Arc::clone(&cells),
         &[
             (LOADERS_PER_CPU * cpus, loads, |cells, context| cells.load(context)),
@@ -258,7 +259,7 @@ impl<K: Kind> Cells<K> {
         let mut last = 0;
         context.rounds(K::LOAD, || {
             (0..LOADS).for_each(|_| self.load_one(context, &mut held, &mut last));
-            context.ledger.did(K::LOAD, LOADS);
+            context.ledger.operations.add(K::LOAD, LOADS);
             cached(context);
         });
         end(context, (held, cached));

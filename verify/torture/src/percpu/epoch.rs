@@ -51,7 +51,8 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
         places: array::from_fn(|_| array::from_fn(|_| Atomic::from(fresh(0)))),
         small: Mutex::new(Some(Collector::new_in(domain))),
     };
-    fixture.moved(
+    fixture.parts(
+        true,
         pointers,
         &[
             (READERS_PER_CPU * cpus, "reader of epoch's pointers", Pointers::read),

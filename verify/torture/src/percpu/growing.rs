@@ -58,6 +58,6 @@ fn update(beside: &Yard, small: &Yard, context: &ThreadContext) {
     let reader = Participant::new(&beside.arena, context);
     let held = context.one_in(4).then(|| beside.hold(&reader, ReaderKind::Srcu));
     participant.update(way, &mut VecDeque::new());
-    context.ledger.did(Operation::Beside, u64::from(held.is_some()));
+    context.ledger.operations.add(Operation::Beside, u64::from(held.is_some()));
     held.into_iter().for_each(|visit| reader.leave(visit));
 }

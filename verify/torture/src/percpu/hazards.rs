@@ -54,7 +54,8 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
         small,
         lines: array::from_fn(|_| Line::default()),
     };
-    fixture.moved(
+    fixture.parts(
+        true,
         hazards,
         &[
             (cpus, "user of hazard pointers", Hazards::protect),

@@ -55,7 +55,7 @@ struct Table<D: DomainTag> {
 pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
     let small = Domain::builder().tuning(tuning(ROOM, 1 << 20)).build();
     let ids = Ids { global: Table::new(Domain::global()), small: Table::new(small) };
-    fixture.moved(ids, &[(2 * cpus, "user of id tables", Ids::run)], Ids::close);
+    fixture.parts(true, ids, &[(2 * cpus, "user of id tables", Ids::run)], Ids::close);
 }
 
 impl Ids {

@@ -78,7 +78,8 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
         lists.small.push_back(Element::new(key, 0));
     }
     let threads = THREADS_PER_CPU * cpus;
-    fixture.moved(
+    fixture.parts(
+        true,
         lists,
         &[
             (threads, "reader of lists", Lists::read),

@@ -39,10 +39,10 @@ pub(crate) fn cast(fixture: &mut Fixture, theme: Theme, cpus: usize) {
             let yards = sleepable::cast(fixture, cpus);
             let (beside, shuffler) = (yards[0].clone(), Arc::clone(&fixture.shuffler));
             let shufflers = Arc::clone(&shuffler);
-            fixture.moved_part("tasks in sleepable domains", move |context| {
+            fixture.part(true, "tasks in sleepable domains", move |context| {
                 tasks::run(&yards, &shufflers, context);
             });
-            fixture.moved_part("one who has small sleepable domains", move |context| {
+            fixture.part(true, "one who has small sleepable domains", move |context| {
                 growing::run(&beside, &shuffler, context);
             });
         }

@@ -84,18 +84,20 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) -> [Yard; 2] {
     ];
     for yard in &yards {
         fixture.domain(&yard.arena);
-        fixture.moved(yard.clone(), &[], |yard, context| expect_no_sections(&yard.arena, context));
+        fixture.parts(true, yard.clone(), &[], |yard, context| {
+            expect_no_sections(&yard.arena, context)
+        });
     }
     let readers = READERS.iter().zip(yards.iter().cycle()).cycle();
     for (&kind, yard) in readers.take(READERS_PER_CPU * cpus) {
         let own = yard.clone();
         let name = format!("reader in the {}", yard.arena.name);
-        fixture.moved_part(name, move |context| read(&own, context, kind));
+        fixture.part(true, name, move |context| read(&own, context, kind));
     }
     for yard in yards.iter().chain(&yards) {
         let own = yard.clone();
         let name = format!("updater in the {}", yard.arena.name);
-        fixture.moved_part(name, move |context| update(&own, context));
+        fixture.part(true, name, move |context| update(&own, context));
     }
     yards
 }
@@ -260,7 +262,7 @@ fn awaited(yard: &Yard, participant: &Participant<Sleepable>) {
 pub(crate) async fn give_up(yard: &Yard, ledger: &Ledger) {
     let mut future = pin!(yard.srcu().synchronize_async());
     let done = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await;
-    ledger.did(Operation::Abandoned, u64::from(!done));
+    ledger.operations.add(Operation::Abandoned, u64::from(!done));
 }
 
 /// Wakes a thread that has parked.

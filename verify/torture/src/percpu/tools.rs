@@ -91,7 +91,8 @@ struct Tools {
 /// Threads that use the tools.
 pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
     let workers = WORKERS_PER_CPU * cpus;
-    fixture.moved(
+    fixture.parts(
+        true,
         Tools::new(workers),
         &[
             (workers, "user of per-CPU tools", Tools::work),
@@ -162,7 +163,7 @@ impl Tools {
         }
         // Release: pairs with the Acquire in `sum`.
         self.done.fetch_add(total, Release);
-        context.ledger.did(Operation::CounterAdd, count);
+        context.ledger.operations.add(Operation::CounterAdd, count);
     }
 
     /// Adds as long as there is room, then subtracts for a while.
@@ -211,7 +212,7 @@ impl Tools {
         if context.one_in(32) {
             // Where no thread takes it, it ends here.
             let sent = self.guards.try_send(guard).is_ok();
-            context.ledger.did(Operation::LockElsewhere, u64::from(sent));
+            context.ledger.operations.add(Operation::LockElsewhere, u64::from(sent));
         }
     }
 

@@ -167,7 +167,8 @@ pub(crate) fn cast_snapshots(fixture: &mut Fixture, cpus: usize) {
         balance: AtomicU64::new(0),
         gaps: Snapshot::new(Gaps::new(0)),
     };
-    fixture.moved(
+    fixture.parts(
+        true,
         snapshots,
         &[
             (LOADERS_PER_CPU * cpus, "reader of snapshots", Snapshots::load),
@@ -240,7 +241,8 @@ pub(crate) fn cast_sequences(fixture: &mut Fixture, cpus: usize) {
         latch: Chain::new(Latch::new),
         many_latch: Chain::new(Latch::new),
     };
-    fixture.moved(
+    fixture.parts(
+        true,
         sequences,
         &[
             (READERS_PER_CPU * cpus, "reader of sequence locks and latches", Sequences::read),
@@ -266,8 +268,8 @@ impl Sequences {
                     self.many_latch.read(context, &mut many_latch);
                 }
             }
-            context.ledger.did(Operation::SeqRead, READS);
-            context.ledger.did(Operation::LatchRead, READS);
+            context.ledger.operations.add(Operation::SeqRead, READS);
+            context.ledger.operations.add(Operation::LatchRead, READS);
         });
     }
 
