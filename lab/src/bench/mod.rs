@@ -257,6 +257,7 @@ impl What {
                     reads_percent: reads.clone(),
                     strings: *strings,
                     threads: threads.clone(),
+                    memory_available_bytes: Machine::detect().memory_available_bytes,
                 };
                 map::prepare(&of.cases, &load, options)
             }
