@@ -102,7 +102,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String> {
 }
 
 /// Whether the disk refuses, and not what the user named.
-fn is_of_the_disk(error: &io::Error) -> bool {
+pub(crate) fn is_of_the_disk(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let failed = Some(rustix::io::Errno::IO.raw_os_error());
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
