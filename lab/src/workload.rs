@@ -60,16 +60,12 @@ fn threads(text: &str) -> Result<[u32; 2], String> {
     Err(format!("{text} is out of range: {limits}"))
 }
 
-/// An exponent of Zipf's law.
-fn zipf(text: &str) -> Result<Popularity, String> {
-    real_within(ABOVE_0, 5.0)(text).map(Popularity::Zipf)
-}
-
 /// Which keys are used how often.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Popularity {
     /// All alike.
+    #[default]
     Uniform,
     /// The key of rank `k` in proportion to `k^-exponent`.
     Zipf(f64),
@@ -133,9 +129,13 @@ pub(crate) struct Workload {
     /// The counter counts what is in use, and must never exceed N
     #[arg(long, value_name = "N", value_parser = within(1..=1_000_000_000))]
     pub(crate) limit: Option<u32>,
-    /// Draw keys by Zipf's law with this exponent: few keys are popular
-    #[arg(long = "zipf", id = "zipf", value_name = "EXPONENT", value_parser = zipf)]
-    #[arg(default_value = "0.99", conflicts_with = "uniform")]
+    /// Draw keys by Zipf's law with this exponent: few keys are popular [default: 0.99]
+    #[arg(long, value_name = "EXPONENT", value_parser = real_within(ABOVE_0, 5.0))]
+    #[arg(conflicts_with = "uniform")]
+    #[serde(skip)]
+    pub(crate) zipf: Option<f64>,
+    /// How often which key is used.
+    #[arg(skip)]
     pub(crate) popularity: Popularity,
     /// Draw all keys equally often
     #[arg(long)]
@@ -180,8 +180,8 @@ impl Workload {
     pub(crate) fn resolve(mut self, cpus: usize, quick: bool) -> Result<Workload> {
         self.threads = self.range.map_or((cpus as u32).max(1), |[_, most]| most);
         self.keys_max = self.max_keys.unwrap_or(if quick { 20_000 } else { 100_000 });
-        if self.uniform {
-            self.popularity = Popularity::Uniform;
+        if !self.uniform {
+            self.popularity = Popularity::Zipf(self.zipf.unwrap_or(0.99));
         }
         self.check().map_err(Failure::usage)?;
         Ok(self)
@@ -206,10 +206,13 @@ impl Workload {
 
     /// What says something that its kind has no use for would be measured as if it were not said.
     fn check(&self) -> Result<(), String> {
+        const KEYED: &[Kind] = &[Kind::Table, Kind::Ids];
         const COUNTED: &[Kind] = &[Kind::Counter, Kind::Reference];
         let only = [
-            (self.keys.is_some(), "--keys", &[Kind::Table, Kind::Ids][..]),
-            (self.uniform, "--uniform", &[Kind::Table, Kind::Ids]),
+            (self.keys.is_some(), "--keys", KEYED),
+            (self.max_keys.is_some(), "--max-keys", KEYED),
+            (self.uniform, "--uniform", KEYED),
+            (self.zipf.is_some(), "--zipf", KEYED),
             (self.churn_percent > 0.0, "--churn", &[Kind::Table]),
             (self.exact, "--exact", COUNTED),
             (self.migrates, "--migrates", COUNTED),
