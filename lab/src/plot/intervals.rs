@@ -290,6 +290,7 @@ mod tests {
         for name in ["x1", "x2", "cx"] {
             assert!(numbers(name).iter().all(|x| (0.0..=WIDTH).contains(x)), "{name}: {svg}");
         }
+        assert!(numbers("cy").iter().all(|y| (0.0..=BAR).contains(y)), "in the only row: {svg}");
     }
 
     #[test]
