@@ -222,6 +222,14 @@ fn replayed(published: &str, missing: Option<&str>) -> Vec<Value> {
         let found = rows.iter().filter(|row| is_of(row, source)).count();
         assert!(found >= figures, "{source}: {found} of {figures}");
     }
+    let booted: toml::Table = toml::from_str(include_str!("../../src/simulate/kernel.toml")).unwrap();
+    for one in booted["row"].as_array().unwrap() {
+        let [source, figure] = ["source", "figure"].map(|name| one[name].as_str().unwrap());
+        let begins = |row: &Value| row["figure"].as_str().unwrap().starts_with(figure);
+        let mut rows = rows.iter().filter(|row| row["source"] == source && begins(row));
+        let is_shown = rows.any(|row| row["kernel"].is_string());
+        assert!(is_shown || Some(source) == missing, "{source}: no figure begins with {figure}");
+    }
     let fitted = list(&document["fitted"]);
     for row in rows {
         // A miss that is known and fits by now is to be taken off the list.
