@@ -211,15 +211,6 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_of_both_kinds_are_taken_off_and_a_last_line_needs_none() {
-        let keys = from_bytes(b"one\r\ntwo\nthree", 10).unwrap();
-        let found: Vec<&[u8]> = keys.list.iter().map(|key| &**key).collect();
-        assert_eq!(found, [&b"one"[..], b"two", b"three"]);
-        assert_eq!(keys.census.bytes, 11);
-        assert!(keys.census.notes().is_empty());
-    }
-
-    #[test]
     fn a_carriage_return_inside_a_key_belongs_to_it() {
         let keys = from_bytes(b"a\rb\n", 10).unwrap();
         assert_eq!(&*keys.list[0], b"a\rb");

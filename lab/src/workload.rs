@@ -386,6 +386,7 @@ mod tests {
         let full = Workload::built_in();
         assert_eq!((full.threads, full.reads_percent), (2, 99.0));
         assert_eq!(full.popularity, Popularity::Zipf(0.99));
+        assert_eq!(with_file("", "kind = \"counter\"").reads_percent, 1.0);
     }
 
     /// A flag that is not typed counts as present: it has a default.
@@ -429,16 +430,5 @@ mod tests {
             let Some(crate::Command::Advise(args)) = cli.command else { panic!("{words}") };
             assert_eq!(args.workload.range, Some([7, 7]));
         }
-    }
-
-    #[test]
-    fn what_is_said_of_a_kind_chooses_what_is_measured() {
-        let resolve = |text: &str| with_file("", text);
-        let counter = resolve("kind = \"counter\"\nexact = true");
-        assert_eq!(counter.measured(), bench::advise::Workload::ExactCounter);
-        assert_eq!(counter.reads_percent, 1.0);
-        let limited = resolve("kind = \"counter\"\nexact = true\nlimit = 9");
-        assert_eq!(limited.measured(), bench::advise::Workload::LimitCounter);
-        assert_eq!(resolve("churn = 1").measured(), bench::advise::Workload::Churn);
     }
 }

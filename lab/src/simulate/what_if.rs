@@ -176,13 +176,4 @@ mod tests {
         assert_eq!(shape.values(&settings(&runs[0])), ["idle", "–"]);
         assert_eq!(shape.values(&settings(&runs[1])), ["dbench", "100"]);
     }
-
-    #[test]
-    fn the_title_of_a_panel_is_what_differs() {
-        let runs = resolve("--engine tick --cpus 2,3 --duration 5ms --warm-up 1ms");
-        let report = simulate::run(&runs[1].setup, &runs[1].engine, &runs[1].workload).unwrap();
-        let panel = panel(&runs[1], &report, &shape_of(&runs));
-        assert_eq!(panel.title, "3 CPUs");
-        assert_eq!(panel.grace_periods, report.timeline);
-    }
 }
