@@ -1,7 +1,7 @@
 //! The command `rcu`: measures a machine and a workload, and says which synchronisation fits.
 //!
-//! Reading order: [`exit`], [`interrupt`], [`output`] and [`json`] are what every command shares;
-//! [`schema`] prints what the documents look like, [`data`] reads the program's own tables,
+//! Reading order: [`exit`], [`interrupt`] and [`output`] are what every command shares; [`schema`]
+//! prints what the documents look like, [`data`] reads the program's own tables,
 //! [`number`] says what is wrong with a number, and [`distinct`] lists things once; [`machine`] and
 //! [`costs`] describe where we run; [`keys`], [`workload`] and [`draw`] make the input; [`advise`]
 //! runs every design on it;
@@ -25,7 +25,6 @@ mod draw;
 mod exit;
 mod html;
 mod interrupt;
-mod json;
 mod keys;
 mod machine;
 mod number;

@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 use crate::costs::table_out;
 use crate::distinct::no_figure;
 use crate::html::{self, Markup};
-use crate::json;
 use crate::keys::Census;
-use crate::output::{self, Output, SchemaId};
+use crate::output::{self, Output, SchemaId, run_out};
 use crate::plot::{self, Axis, Interval, Line, Scale};
 use crate::record::Block;
 
@@ -257,7 +256,7 @@ impl Report<'_> {
             "rcu": env!("CARGO_PKG_VERSION"),
             "seed": self.asked.args.seed,
             "cut_short": self.cut_short,
-            "run": json::run(&self.run),
+            "run": run_out(&self.run),
             "too_noisy": self.too_noisy(),
             "checksum_errors": self.checksum_errors(),
             "machine": self.asked.machine,
