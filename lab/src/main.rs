@@ -140,13 +140,11 @@ fn main() -> ExitCode {
         Some(arguments) => torture::run(&arguments).map(|()| Exit::Ok),
         None => arguments::parsed(std::env::args_os()).and_then(|cli| run(&cli)),
     };
-    match done {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            failure.message.iter().for_each(output::print_error);
-            failure.exit.into()
-        }
-    }
+    let exit = done.unwrap_or_else(|failure| {
+        failure.message.iter().for_each(output::print_error);
+        failure.exit
+    });
+    ExitCode::from(exit as u8)
 }
 
 fn run(cli: &Cli) -> Result<Exit> {
