@@ -29,7 +29,7 @@ impl SchemaId {
 }
 
 /// An object with the members of these.
-fn merged(parts: impl IntoIterator<Item = Value>) -> Value {
+pub(crate) fn merged(parts: impl IntoIterator<Item = Value>) -> Value {
     parts.into_iter().filter_map(|part| part.as_object().cloned()).flatten().collect()
 }
 
