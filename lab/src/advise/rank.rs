@@ -53,12 +53,14 @@ impl By {
 }
 
 /// The order in which a table's designs came in.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Ranking {
     /// How many keys the table has.
     pub(super) keys: u64,
+    #[serde(rename = "ranked_by")]
     pub(super) by: By,
     /// By rank, and of one rank by simplicity.
+    #[serde(rename = "designs")]
     pub(super) places: Vec<Place>,
     pub(super) unranked: Vec<Unranked>,
 }
