@@ -57,8 +57,9 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let reports = pool::run(&jobs, output);
     let done: Vec<(&Run, &Report)> = pool::ended(&runs, &reports).collect();
     let shape = Shape::of(&runs.iter().map(settings).collect::<Vec<_>>());
-    let panel = |(run, report): &(&Run, &Report)| {
-        Panel { title: shape.words(&settings(run)), grace_periods: report.timeline.clone() }
+    let panel = |(run, report): &(&Run, &Report)| Panel {
+        title: shape.words(&settings(run)),
+        grace_periods: report.timeline.clone(),
     };
     let panels = || -> Vec<Panel> { done.iter().map(panel).collect() };
     if let Some(svg) = &mut svg {

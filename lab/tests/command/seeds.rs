@@ -216,9 +216,9 @@ fn what_rows_expect_of_their_commands_comes_out() {
     let mut wrong = Vec::new();
     for (source, row) in rows(&seeds) {
         let (Some(words), Some(expect)) = (row.run.as_deref(), &row.expect) else { continue };
-        let document = documents.entry(words).or_insert_with(|| {
-            held(&run(words.split_whitespace().chain(["--json", "-"])))
-        });
+        let document = documents
+            .entry(words)
+            .or_insert_with(|| held(&run(words.split_whitespace().chain(["--json", "-"]))));
         let unexpected = unexpected(expect, document);
         wrong.extend(unexpected.map(|what| format!("{source}, {}: {what}", row.id)));
     }

@@ -222,7 +222,8 @@ fn replayed(published: &str, missing: Option<&str>) -> Vec<Value> {
         let found = rows.iter().filter(|row| is_of(row, source)).count();
         assert!(found >= figures, "{source}: {found} of {figures}");
     }
-    let booted: toml::Table = toml::from_str(include_str!("../../src/simulate/kernel.toml")).unwrap();
+    let booted: toml::Table =
+        toml::from_str(include_str!("../../src/simulate/kernel.toml")).unwrap();
     for one in booted["row"].as_array().unwrap() {
         let [source, figure] = ["source", "figure"].map(|name| one[name].as_str().unwrap());
         let begins = |row: &Value| row["figure"].as_str().unwrap().starts_with(figure);
