@@ -129,7 +129,9 @@ pub(crate) struct Workload {
     /// The counter counts what is in use, and must never exceed N
     #[arg(long, value_name = "N", value_parser = within(1..=1_000_000_000))]
     pub(crate) limit: Option<u32>,
-    /// Draw keys by Zipf's law with this exponent: few keys are popular [default: 0.99]
+    /// Draw keys by Zipf's law with this exponent: few keys are popular
+    ///
+    /// [default: 0.99]
     #[arg(long, value_name = "EXPONENT", value_parser = real_within(ABOVE_0, 5.0))]
     #[arg(conflicts_with = "uniform")]
     #[serde(skip)]
