@@ -371,19 +371,6 @@ fn exit(verdicts: &[Verdict]) -> Exit {
 mod tests {
     use super::*;
 
-    fn options_of(line: &str) -> suites::Options {
-        let args: BenchArgs = crate::arguments::options(line.split(' ')).unwrap();
-        (&args.options).into()
-    }
-
-    #[test]
-    fn the_options_of_a_suite_are_those_of_the_line() {
-        let options = options_of("gp --quick --only a,b --base b --seed 7");
-        assert_eq!((options.quick, options.seed, options.rounds), (true, 7, None));
-        assert_eq!((options.only, options.base), (vec!["a".into(), "b".into()], Some("b".into())));
-        assert_eq!(options_of("read --rounds 3").rounds, Some(3));
-    }
-
     #[test]
     fn the_prefetches_of_2005_are_the_same_in_the_replay_and_beside_ours() {
         assert_eq!(cache::shares("prefetch"), Some(simulate::replay::prefetch::WAKE_UP));
