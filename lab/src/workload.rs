@@ -60,12 +60,16 @@ fn threads(text: &str) -> Result<[u32; 2], String> {
     Err(format!("{text} is out of range: {limits}"))
 }
 
+/// An exponent of Zipf's law.
+fn zipf(text: &str) -> Result<Popularity, String> {
+    real_within(ABOVE_0, 5.0)(text).map(Popularity::Zipf)
+}
+
 /// Which keys are used how often.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Popularity {
     /// All alike.
-    #[default]
     Uniform,
     /// The key of rank `k` in proportion to `k^-exponent`.
     Zipf(f64),
@@ -96,12 +100,12 @@ pub(crate) struct Workload {
     pub(crate) threads: u32,
     /// Reads among the operations, in per cent; the rest are updates [default: 99; for a counter,
     /// whose sum is seldom read, 1]
-    #[arg(long = "reads", id = "reads", value_name = "PERCENT", value_parser = real_within(0.0, 100.0))]
+    #[arg(long = "reads", id = "reads", value_name = "PERCENT", value_parser = percent())]
     #[arg(default_value = "99", hide_default_value = true)]
     #[arg(default_value_ifs = [("kind", "counter", "1"), ("kind", "queue", "50")])]
     pub(crate) reads_percent: f64,
     /// Keys come and go: inserts and removals among the updates of a table, in per cent
-    #[arg(long = "churn", id = "churn", value_name = "PERCENT", value_parser = real_within(0.0, 100.0))]
+    #[arg(long = "churn", id = "churn", value_name = "PERCENT", value_parser = percent())]
     #[arg(default_value = "0")]
     pub(crate) churn_percent: f64,
     /// Each sum of the counter must be the value that it had at one moment; the object must be
@@ -130,14 +134,8 @@ pub(crate) struct Workload {
     #[arg(long, value_name = "N", value_parser = within(1..=1_000_000_000))]
     pub(crate) limit: Option<u32>,
     /// Draw keys by Zipf's law with this exponent: few keys are popular
-    ///
-    /// [default: 0.99]
-    #[arg(long, value_name = "EXPONENT", value_parser = real_within(ABOVE_0, 5.0))]
-    #[arg(conflicts_with = "uniform")]
-    #[serde(skip)]
-    pub(crate) zipf: Option<f64>,
-    /// How often which key is used.
-    #[arg(skip)]
+    #[arg(long = "zipf", id = "zipf", value_name = "EXPONENT", value_parser = zipf)]
+    #[arg(default_value = "0.99", conflicts_with = "uniform")]
     pub(crate) popularity: Popularity,
     /// Draw all keys equally often
     #[arg(long)]
@@ -171,14 +169,19 @@ pub(crate) struct Workload {
     pub(crate) rounds: u32,
 }
 
+/// A share in per cent.
+fn percent() -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync {
+    real_within(0.0, 100.0)
+}
+
 impl Workload {
     /// Fills in what follows from the options, for so many CPUs that this process may use; `quick`
     /// where all has to be over soon.
     pub(crate) fn resolve(mut self, cpus: usize, quick: bool) -> Result<Workload> {
         self.threads = self.range.map_or((cpus as u32).max(1), |[_, most]| most);
         self.keys_max = self.max_keys.unwrap_or(if quick { 20_000 } else { 100_000 });
-        if !self.uniform {
-            self.popularity = Popularity::Zipf(self.zipf.unwrap_or(0.99));
+        if self.uniform {
+            self.popularity = Popularity::Uniform;
         }
         self.check().map_err(Failure::usage)?;
         Ok(self)
@@ -209,7 +212,7 @@ impl Workload {
             (self.keys.is_some(), "--keys", KEYED),
             (self.max_keys.is_some(), "--max-keys", KEYED),
             (self.uniform, "--uniform", KEYED),
-            (self.zipf.is_some(), "--zipf", KEYED),
+            (self.popularity != Popularity::Zipf(0.99), "--zipf", KEYED),
             (self.churn_percent > 0.0, "--churn", &[Kind::Table]),
             (self.exact, "--exact", COUNTED),
             (self.migrates, "--migrates", COUNTED),
