@@ -42,10 +42,8 @@ impl Kind {
         clap::ValueEnum::to_possible_value(&self).expect("none is hidden").get_name().to_owned()
     }
 
-    /// Whether the values have keys.
-    pub(crate) const fn is_keyed(self) -> bool {
-        matches!(self, Kind::Table | Kind::Ids)
-    }
+    /// Those whose values have keys.
+    pub(crate) const KEYED: &'static [Kind] = &[Kind::Table, Kind::Ids];
 }
 
 /// A number of threads, or all from one number to another.
@@ -206,13 +204,12 @@ impl Workload {
 
     /// What says something that its kind has no use for would be measured as if it were not said.
     fn check(&self) -> Result<(), String> {
-        const KEYED: &[Kind] = &[Kind::Table, Kind::Ids];
         const COUNTED: &[Kind] = &[Kind::Counter, Kind::Reference];
         let only = [
-            (self.keys.is_some(), "--keys", KEYED),
-            (self.max_keys.is_some(), "--max-keys", KEYED),
-            (self.uniform, "--uniform", KEYED),
-            (self.popularity != Popularity::Zipf(0.99), "--zipf", KEYED),
+            (self.keys.is_some(), "--keys", Kind::KEYED),
+            (self.max_keys.is_some(), "--max-keys", Kind::KEYED),
+            (self.uniform, "--uniform", Kind::KEYED),
+            (self.popularity != Popularity::Zipf(0.99), "--zipf", Kind::KEYED),
             (self.churn_percent > 0.0, "--churn", &[Kind::Table]),
             (self.exact, "--exact", COUNTED),
             (self.migrates, "--migrates", COUNTED),
