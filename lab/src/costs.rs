@@ -12,10 +12,9 @@ use serde_json::{Value, json};
 
 use crate::distinct::no_figure;
 use crate::exit::Exit;
-use crate::json;
 use crate::machine::{Machine, geometry};
 use crate::number::{ABOVE_0, real_within};
-use crate::output::{self, Output, SchemaId};
+use crate::output::{self, Output, SchemaId, run_out};
 use crate::plot::{self, Axis, Interval, Scale};
 
 /// The JSON that this command writes, and its version; see `docs/JSON.md`.
@@ -55,7 +54,7 @@ pub(crate) fn table_out(costs: &Costs) -> Value {
         })
     };
     json!({
-        "run": json::run(&costs.run),
+        "run": run_out(&costs.run),
         "published": costs.published,
         "section_ns": costs.section_ns,
         "rows": costs.rows.iter().map(row).collect::<Vec<_>>(),

@@ -171,10 +171,4 @@ mod tests {
         let uniform = share_of_top(Popularity::Uniform);
         assert!((0.01..0.02).contains(&uniform), "{uniform}");
     }
-
-    #[test]
-    fn one_key_is_enough() {
-        let operations = operations(1, &workload(1, 50.0, Popularity::Zipf(2.0)), 3);
-        assert!(operations[0].iter().all(|operation| operation.key() == 0));
-    }
 }

@@ -7,7 +7,6 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 
 /// The verdict of a command that ran.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,12 +28,6 @@ pub(crate) enum Exit {
     Undecided = 125,
     /// Ctrl-C; what had been measured is written.
     Interrupted = 130,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(exit as u8)
-    }
 }
 
 /// What comes of a part of a command.
@@ -102,7 +95,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String> {
 }
 
 /// Whether the disk refuses, and not what the user named.
-fn is_of_the_disk(error: &io::Error) -> bool {
+pub(crate) fn is_of_the_disk(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let failed = Some(rustix::io::Errno::IO.raw_os_error());
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)

@@ -31,20 +31,17 @@ pub(crate) fn figures<T: AsRef<str>>(
     header: &[impl AsRef<str>],
     rows: impl IntoIterator<Item = impl AsRef<[T]>>,
 ) {
-    let cell = |row: &mut Markup, name: &'static str, column: usize, text: &str| {
+    fn line(table: &mut Markup, name: &'static str, cells: &[impl AsRef<str>]) {
         let class: [Attribute<'_>; 1] = [("class", &"n")];
-        row.leaf(name, if column > 0 { &class } else { &[] }, text);
-    };
-    let fill = |table: &mut Markup| {
         table.element("tr", &[], |row| {
-            header.iter().enumerate().for_each(|(at, text)| cell(row, "th", at, text.as_ref()));
+            for (at, text) in cells.iter().enumerate() {
+                row.leaf(name, if at > 0 { &class } else { &[] }, text.as_ref());
+            }
         });
-        for cells in rows {
-            table.element("tr", &[], |row| {
-                let cells = cells.as_ref().iter().enumerate();
-                cells.for_each(|(at, text)| cell(row, "td", at, text.as_ref()));
-            });
-        }
+    }
+    let fill = |table: &mut Markup| {
+        line(table, "th", header);
+        rows.into_iter().for_each(|cells| line(table, "td", cells.as_ref()));
     };
     body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
 }

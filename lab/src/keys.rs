@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -102,20 +102,24 @@ impl Collector {
         true
     }
 
-    /// Takes these names, and what is below those that are directories; says whether there is room
-    /// for more.
-    fn take_all(&mut self, names: &[(PathBuf, bool)]) -> bool {
-        for (path, is_directory) in names {
+    /// Takes the names in a directory, sorted, behind each directory what is below it; says whether
+    /// there is room for more.
+    fn take_below(&mut self, directory: &Path) -> io::Result<bool> {
+        let mut entries = std::fs::read_dir(directory)?
+            .map(|entry| entry.and_then(|entry| Ok((entry.path(), entry.file_type()?.is_dir()))))
+            .collect::<io::Result<Vec<_>>>()?;
+        entries.sort();
+        for (path, is_directory) in entries {
             if !self.take(path.as_os_str().as_bytes()) {
-                return false;
+                return Ok(false);
             }
-            match is_directory.then(|| children(path)) {
+            match is_directory.then(|| self.take_below(&path)) {
                 Some(Err(_)) => self.census.unreadable += 1,
-                Some(Ok(below)) if !self.take_all(&below) => return false,
+                Some(Ok(false)) => return Ok(false),
                 _ => {}
             }
         }
-        true
+        Ok(true)
     }
 
     fn finish(mut self) -> Result<Keys> {
@@ -182,22 +186,12 @@ fn lines(mut reader: impl BufRead, name: &str, into: &mut Collector) -> Result<(
 /// Takes the path names under `root`, sorted within each directory, depth first. Links are keys
 /// like any other name, but are not followed, so the walk ends.
 fn below(root: &Path, limit: u32) -> Result<Keys> {
-    let first = children(root).map_err(|error| {
+    let mut collector = Collector::new(format!("path names under {}", root.display()), limit);
+    collector.take_below(root).map_err(|error| {
         let hint = format!("cannot read {}; name a key file with --keys FILE", root.display());
         Failure::io(hint, error)
     })?;
-    let mut collector = Collector::new(format!("path names under {}", root.display()), limit);
-    collector.take_all(&first);
     collector.finish()
-}
-
-/// The entries of a directory, sorted, each with whether it is a directory itself.
-fn children(directory: &Path) -> io::Result<Vec<(PathBuf, bool)>> {
-    let mut entries = std::fs::read_dir(directory)?
-        .map(|entry| entry.and_then(|entry| Ok((entry.path(), entry.file_type()?.is_dir()))))
-        .collect::<io::Result<Vec<_>>>()?;
-    entries.sort();
-    Ok(entries)
 }
 
 #[cfg(test)]
@@ -208,15 +202,6 @@ mod tests {
         let mut collector = Collector::new("test".to_owned(), limit);
         lines(bytes, "test", &mut collector)?;
         collector.finish()
-    }
-
-    #[test]
-    fn line_ends_of_both_kinds_are_taken_off_and_a_last_line_needs_none() {
-        let keys = from_bytes(b"one\r\ntwo\nthree", 10).unwrap();
-        let found: Vec<&[u8]> = keys.list.iter().map(|key| &**key).collect();
-        assert_eq!(found, [&b"one"[..], b"two", b"three"]);
-        assert_eq!(keys.census.bytes, 11);
-        assert!(keys.census.notes().is_empty());
     }
 
     #[test]

@@ -124,7 +124,9 @@ impl Machine {
 /// calls it.
 pub(crate) fn cpu_and_hypervisor() -> (Option<String>, Option<bool>) {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    (field(&text, "model name"), has_hypervisor(&text))
+    let flags = field(&text, "flags");
+    let is_virtual = flags.map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+    (field(&text, "model name"), is_virtual)
 }
 
 /// The first line of a file, trimmed; nothing when there is none.
@@ -189,11 +191,6 @@ pub(crate) fn geometry(caches: &[Cache]) -> Geometry {
         last_bytes: caches.iter().map(|cache| cache.bytes).max().unwrap_or(usual.last_bytes),
         is_known: lines_and_ways.is_some() && second.is_some(),
     }
-}
-
-fn has_hypervisor(cpuinfo: &str) -> Option<bool> {
-    let flags = field(cpuinfo, "flags")?;
-    Some(flags.split(' ').any(|flag| flag == "hypervisor"))
 }
 
 /// `48K`, `2M` or `1234 kB` in bytes.

@@ -1,7 +1,7 @@
 //! The command `rcu`: measures a machine and a workload, and says which synchronisation fits.
 //!
-//! Reading order: [`exit`], [`interrupt`], [`output`] and [`json`] are what every command shares;
-//! [`schema`] prints what the documents look like, [`data`] reads the program's own tables,
+//! Reading order: [`exit`], [`interrupt`] and [`output`] are what every command shares; [`schema`]
+//! prints what the documents look like, [`data`] reads the program's own tables,
 //! [`number`] says what is wrong with a number, and [`distinct`] lists things once; [`machine`] and
 //! [`costs`] describe where we run; [`keys`], [`workload`] and [`draw`] make the input; [`advise`]
 //! runs every design on it;
@@ -25,7 +25,6 @@ mod draw;
 mod exit;
 mod html;
 mod interrupt;
-mod json;
 mod keys;
 mod machine;
 mod number;
@@ -141,13 +140,11 @@ fn main() -> ExitCode {
         Some(arguments) => torture::run(&arguments).map(|()| Exit::Ok),
         None => arguments::parsed(std::env::args_os()).and_then(|cli| run(&cli)),
     };
-    match done {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            failure.message.iter().for_each(output::print_error);
-            failure.exit.into()
-        }
-    }
+    let exit = done.unwrap_or_else(|failure| {
+        failure.message.iter().for_each(output::print_error);
+        failure.exit
+    });
+    ExitCode::from(exit as u8)
 }
 
 fn run(cli: &Cli) -> Result<Exit> {

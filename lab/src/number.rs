@@ -53,14 +53,3 @@ pub(crate) fn real_within(
         Err(format!("{text} is out of range: {least}, at most {most}"))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_may_have_a_sign_and_a_fraction_and_no_type() {
-        assert_eq!(whole("-3"), Ok(-3_i64));
-        assert_eq!(real_within(0.5, 1.0)("0.5"), Ok(0.5));
-    }
-}

@@ -42,10 +42,8 @@ impl Kind {
         clap::ValueEnum::to_possible_value(&self).expect("none is hidden").get_name().to_owned()
     }
 
-    /// Whether the values have keys.
-    pub(crate) const fn is_keyed(self) -> bool {
-        matches!(self, Kind::Table | Kind::Ids)
-    }
+    /// Those whose values have keys.
+    pub(crate) const KEYED: &'static [Kind] = &[Kind::Table, Kind::Ids];
 }
 
 /// A number of threads, or all from one number to another.
@@ -208,8 +206,10 @@ impl Workload {
     fn check(&self) -> Result<(), String> {
         const COUNTED: &[Kind] = &[Kind::Counter, Kind::Reference];
         let only = [
-            (self.keys.is_some(), "--keys", &[Kind::Table, Kind::Ids][..]),
-            (self.uniform, "--uniform", &[Kind::Table, Kind::Ids]),
+            (self.keys.is_some(), "--keys", Kind::KEYED),
+            (self.max_keys.is_some(), "--max-keys", Kind::KEYED),
+            (self.uniform, "--uniform", Kind::KEYED),
+            (self.popularity != Popularity::Zipf(0.99), "--zipf", Kind::KEYED),
             (self.churn_percent > 0.0, "--churn", &[Kind::Table]),
             (self.exact, "--exact", COUNTED),
             (self.migrates, "--migrates", COUNTED),
@@ -383,6 +383,7 @@ mod tests {
         let full = Workload::built_in();
         assert_eq!((full.threads, full.reads_percent), (2, 99.0));
         assert_eq!(full.popularity, Popularity::Zipf(0.99));
+        assert_eq!(with_file("", "kind = \"counter\"").reads_percent, 1.0);
     }
 
     /// A flag that is not typed counts as present: it has a default.
@@ -426,16 +427,5 @@ mod tests {
             let Some(crate::Command::Advise(args)) = cli.command else { panic!("{words}") };
             assert_eq!(args.workload.range, Some([7, 7]));
         }
-    }
-
-    #[test]
-    fn what_is_said_of_a_kind_chooses_what_is_measured() {
-        let resolve = |text: &str| with_file("", text);
-        let counter = resolve("kind = \"counter\"\nexact = true");
-        assert_eq!(counter.measured(), bench::advise::Workload::ExactCounter);
-        assert_eq!(counter.reads_percent, 1.0);
-        let limited = resolve("kind = \"counter\"\nexact = true\nlimit = 9");
-        assert_eq!(limited.measured(), bench::advise::Workload::LimitCounter);
-        assert_eq!(resolve("churn = 1").measured(), bench::advise::Workload::Churn);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) mod stall;
 pub(crate) mod store;
 pub(crate) mod tail;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod tools;
 pub(crate) mod tree;
 pub(crate) mod update;

@@ -12,15 +12,18 @@ use crate::units;
 const CALM_PERCENT: f64 = 90.0;
 
 /// How good a run was.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct RunVerdict {
     /// Slices that were drawn, and those of them that count.
+    #[serde(rename = "slices")]
     pub drawn: u32,
     /// Those that count.
+    #[serde(rename = "slices_that_count")]
     pub counted: u32,
     /// Rows that were to be measured, and those of them that have no figure.
     pub rows: u32,
     /// Rows without a figure.
+    #[serde(rename = "rows_without_figure")]
     pub without_figure: u32,
     /// Of the slices of several threads, those in which the threads worked at once, in per cent.
     /// Nothing where there were none.
@@ -35,12 +38,15 @@ pub struct RunVerdict {
     /// By how much the price of the control moved from the first third of the run to the last.
     pub drift_percent: Option<f64>,
     /// The threads that measured had the highest priority.
+    #[serde(rename = "raised")]
     pub is_raised: bool,
     /// Each had a CPU of its own.
+    #[serde(rename = "pinned")]
     pub is_pinned: bool,
     /// How long it took.
     pub seconds: f64,
     /// Slices of several threads, and those in which they met.
+    #[serde(skip)]
     together: (u32, u32),
 }
 

@@ -26,6 +26,8 @@ pub struct Load {
     pub strings: bool,
     /// Threads besides one, where there are several; one for each CPU without.
     pub threads: Vec<u32>,
+    /// Memory that the maps may take; without, as much as they take.
+    pub memory_available_bytes: Option<u64>,
 }
 
 /// What is done to a map.
@@ -72,6 +74,9 @@ const LARGE: u64 = 100_000;
 /// each measurement.
 const KEPT_MAX: u64 = 4_000_000;
 
+/// So many entries tell what each takes of memory, before there are more than [`KEPT_MAX`].
+const WEIGHED: u64 = 100_000;
+
 /// What is built anew each time is measured in fewer rounds.
 const ROUNDS_BUILT: [u32; 2] = [7, 2];
 
@@ -90,7 +95,8 @@ struct Scene {
 /// The suite, ready to run: the cases of these groups, or all if none is named.
 ///
 /// # Errors
-/// If a rival is named that there is not, or a case that was left out of this program.
+/// If a rival is named that there is not, or a case that was left out of this program; or a map
+/// would take more memory than is available.
 pub fn prepare(groups: &[String], load: &Load, options: &Options) -> Result<Suite, Error> {
     if cfg!(not(feature = "all-rivals")) && groups.iter().any(|group| group == "bustle") {
         let build = "cargo run --release --features all-rivals";
@@ -100,7 +106,19 @@ pub fn prepare(groups: &[String], load: &Load, options: &Options) -> Result<Suit
     let bases = &SUITES.map.bases;
     let (rivals, base) = options.choose(&rivals(), |rival| rival.name, bases)?;
     let scenes = patterns.into_iter().flat_map(|of| scenes(of, load, options.quick));
-    let planned = scenes.map(|scene| plan(scene, &rivals, options)).collect();
+    let scenes: Vec<Scene> = scenes.collect();
+    let largest = scenes.iter().max_by_key(|scene| scene.shape.entries);
+    if let (Some(scene), Some(available)) = (largest, load.memory_available_bytes) {
+        let needed = scene.memory_bytes(&rivals);
+        if needed > available {
+            let [needed, available] = [needed, available].map(units::bytes);
+            return Err(Error::Usage(format!(
+                "the largest of these maps would take about {needed} of memory, and {available} \
+                 are available; take fewer --keys"
+            )));
+        }
+    }
+    let planned = scenes.into_iter().map(|scene| plan(scene, &rivals, options)).collect();
     Ok(Suite::new("map", base, planned))
 }
 
@@ -167,6 +185,15 @@ impl Scene {
     fn is_kept(&self) -> bool {
         let is_mix = !matches!(self.of.what.does, Does::Memory | Does::Growth | Does::Bustle(..));
         is_mix && self.shape.entries <= KEPT_MAX
+    }
+
+    /// About how much memory the largest of its maps takes, where that is much: each is alone then.
+    fn memory_bytes(&self, rivals: &[&Rival]) -> u64 {
+        let Shape { entries, keys, .. } = self.shape;
+        let kinds = rivals.iter().filter_map(|rival| rival.maps).filter(|kinds| kinds.has(keys));
+        let kinds = kinds.filter(|_| entries > KEPT_MAX);
+        let of_entry = kinds.map(|kinds| memory::measure(kinds, keys, WEIGHED).values[0]);
+        (of_entry.fold(0.0, f64::max) * entries as f64) as u64
     }
 
     /// How long a thread works in one measurement; longer where a map does not fit into caches.
@@ -299,6 +326,7 @@ mod tests {
             reads_percent: vec![99, 75],
             strings: true,
             threads: vec![3, 5],
+            ..Load::default()
         };
         let ids: Vec<_> = all(&load, true).map(|scene| scene.named(scene.of.what.id)).collect();
         assert!(ids.contains(&"get-strings/5000/1-thread".to_owned()), "{ids:?}");
@@ -312,6 +340,28 @@ mod tests {
         unique.sort();
         unique.dedup();
         assert_eq!(unique.len(), ids.len(), "{ids:?}");
+    }
+
+    /// It was killed after minutes.
+    #[test]
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    fn maps_that_do_not_fit_into_memory_are_refused_before_one_is_built() {
+        const TEST: &str =
+            "suites::map::tests::maps_that_do_not_fit_into_memory_are_refused_before_one_is_built";
+        // In a process of its own: other tests allocate and free meanwhile.
+        if !crate::cases::tests::is_alone(TEST) {
+            return;
+        }
+        let prepared = |entries, memory_available_bytes| {
+            let (entries, memory_available_bytes) = (vec![entries], Some(memory_available_bytes));
+            let load = Load { entries, memory_available_bytes, ..Load::default() };
+            let options = Options { only: names(&["dashmap"]), ..Options::default() };
+            prepare(&names(&["get"]), &load, &options)
+        };
+        assert!(prepared(KEPT_MAX, 0).is_ok() && prepared(KEPT_MAX + 1, 1 << 40).is_ok());
+        let refused = prepared(1_000_000_000, 1 << 30);
+        let said = refused.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.contains("GiB of memory, and 1 GiB are available"), "{said}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::keys::{self, Keys};
 use crate::machine::Machine;
 use crate::number::within;
 use crate::output::Output;
-use crate::workload::Workload;
+use crate::workload::{Kind, Workload};
 use report::Report;
 use run::Run;
 pub(crate) use simplicity::help as simplest;
@@ -106,7 +106,7 @@ fn check_memory(machine: &Machine, workload: &Workload, keys: &Keys) -> Result<(
     /// What a design keeps for a key besides its value, generously: buckets, counts, pointers.
     const BYTES_BESIDE_VALUE: u64 = 256;
     let designs = bench::advise::designs(workload.measured()).len() as u64;
-    let values = if workload.kind.is_keyed() { keys.census.count } else { 1 };
+    let values = if Kind::KEYED.contains(&workload.kind) { keys.census.count } else { 1 };
     let needed = designs * values * (u64::from(workload.value_bytes) + BYTES_BESIDE_VALUE);
     match machine.memory_available_bytes {
         Some(available) if needed > available / 2 => Err(Failure::usage(format!(

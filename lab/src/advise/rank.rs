@@ -53,12 +53,14 @@ impl By {
 }
 
 /// The order in which a table's designs came in.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Ranking {
     /// How many keys the table has.
     pub(super) keys: u64,
+    #[serde(rename = "ranked_by")]
     pub(super) by: By,
     /// By rank, and of one rank by simplicity.
+    #[serde(rename = "designs")]
     pub(super) places: Vec<Place>,
     pub(super) unranked: Vec<Unranked>,
 }
@@ -240,8 +242,9 @@ fn lost(places: &[Place], index: usize) -> Option<f64> {
 }
 
 /// The fastest of these.
-pub(super) fn best(places: &[Place]) -> Option<&Place> {
-    places.iter().min_by(|a, b| a.best_is_faster.median.total_cmp(&b.best_is_faster.median))
+pub(super) fn best<'a>(places: impl IntoIterator<Item = &'a Place>) -> Option<&'a Place> {
+    let behind = |place: &Place| place.best_is_faster.median;
+    places.into_iter().min_by(|a, b| behind(a).total_cmp(&behind(b)))
 }
 
 /// The distance between the quartiles in per cent of the median; without end if that is nothing.

@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 use crate::costs::table_out;
 use crate::distinct::no_figure;
 use crate::html::{self, Markup};
-use crate::json;
 use crate::keys::Census;
-use crate::output::{self, Output, SchemaId};
+use crate::output::{self, Output, SchemaId, merged, run_out};
 use crate::plot::{self, Axis, Interval, Line, Scale};
 use crate::record::Block;
 
@@ -242,22 +241,15 @@ impl Report<'_> {
         let choice = last.map(|one| one.choice.design);
         let table = self.tables.last();
         let small = self.tables.split_last().and_then(|(_, others)| others.first());
-        let small = small.map(|table| {
-            json!({
-                "keys": table.keys,
-                "ranked_by": table.by,
-                "designs": &table.places,
-                "unranked": &table.unranked,
-                "recommended": first.map(|one| one.choice.design.name),
-            })
-        });
+        let recommended = json!({ "recommended": first.map(|one| one.choice.design.name) });
+        let small = small.map(|table| merged([json!(table), recommended]));
         let equal = last.map_or(&[][..], |one| &one.set);
         let equal: Vec<&str> = equal.iter().map(|place| place.design.name).collect();
         json!({
             "rcu": env!("CARGO_PKG_VERSION"),
             "seed": self.asked.args.seed,
             "cut_short": self.cut_short,
-            "run": json::run(&self.run),
+            "run": run_out(&self.run),
             "too_noisy": self.too_noisy(),
             "checksum_errors": self.checksum_errors(),
             "machine": self.asked.machine,

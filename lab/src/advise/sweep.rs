@@ -204,7 +204,23 @@ impl Sweep {
             return Vec::new();
         };
         let winners: BTreeSet<&str> = names_of_set(own).collect();
-        self.points.iter().filter_map(|point| self.flip(point, &winners)).collect()
+        let flip = |point: &Point| {
+            if names_of_set(point).any(|name| winners.contains(name)) {
+                return None;
+            }
+            let first = best(&point.places)?;
+            let is_old = |place: &&Place| winners.contains(place.design.name);
+            let old = best(point.places.iter().filter(is_old))?;
+            Some(Flip {
+                over: self.over,
+                value: point.value,
+                design: first.design.name,
+                throughput: first.throughput.median,
+                instead_of: old.design.name,
+                times: old.best_is_faster.median,
+            })
+        };
+        self.points.iter().filter_map(flip).collect()
     }
 
     /// What becomes of `choice`, the design that is recommended for the workload as it is, in
@@ -241,24 +257,6 @@ impl Sweep {
         say("Faster than it:", &faster);
         say("Simpler and about as fast:", &simpler);
         sentences
-    }
-
-    fn flip(&self, point: &Point, winners: &BTreeSet<&str>) -> Option<Flip> {
-        if names_of_set(point).any(|name| winners.contains(name)) {
-            return None;
-        }
-        let first = best(&point.places)?;
-        let old = point.places.iter().filter(|place| winners.contains(place.design.name));
-        let behind = |place: &Place| place.best_is_faster.median;
-        let old = old.min_by(|a, b| behind(a).total_cmp(&behind(b)))?;
-        Some(Flip {
-            over: self.over,
-            value: point.value,
-            design: first.design.name,
-            throughput: first.throughput.median,
-            instead_of: old.design.name,
-            times: old.best_is_faster.median,
-        })
     }
 }
 

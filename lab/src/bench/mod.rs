@@ -257,6 +257,7 @@ impl What {
                     reads_percent: reads.clone(),
                     strings: *strings,
                     threads: threads.clone(),
+                    memory_available_bytes: Machine::detect().memory_available_bytes,
                 };
                 map::prepare(&of.cases, &load, options)
             }
@@ -369,19 +370,6 @@ fn exit(verdicts: &[Verdict]) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn options_of(line: &str) -> suites::Options {
-        let args: BenchArgs = crate::arguments::options(line.split(' ')).unwrap();
-        (&args.options).into()
-    }
-
-    #[test]
-    fn the_options_of_a_suite_are_those_of_the_line() {
-        let options = options_of("gp --quick --only a,b --base b --seed 7");
-        assert_eq!((options.quick, options.seed, options.rounds), (true, 7, None));
-        assert_eq!((options.only, options.base), (vec!["a".into(), "b".into()], Some("b".into())));
-        assert_eq!(options_of("read --rounds 3").rounds, Some(3));
-    }
 
     #[test]
     fn the_prefetches_of_2005_are_the_same_in_the_replay_and_beside_ours() {

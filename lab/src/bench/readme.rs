@@ -2,7 +2,6 @@
 //! CPU, so that the figures of another one stay.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use ::bench::suites::SUITES;
@@ -13,6 +12,7 @@ use ::bench::units;
 use super::report::half_spread;
 use crate::exit::{Failure, Result, text_of};
 use crate::machine::Machine;
+use crate::output;
 
 /// What stands where there is no figure.
 const NONE: &str = "–";
@@ -66,8 +66,7 @@ fn end(cpu: &str) -> String {
 /// Puts the block into the file: in the place of this CPU's last one, or after the last one of
 /// another CPU.
 pub(super) fn put_into(path: &Path, block: &str, machine: &Machine) -> Result<()> {
-    let text = with_block(path, block, machine)?;
-    fs::write(path, text).map_err(|error| Failure::file("write", path, error))
+    output::replace(path, &with_block(path, block, machine)?)
 }
 
 /// Fails if the file has no place for the block: told before anything is measured.
@@ -99,6 +98,8 @@ fn replaced(text: &str, block: &str, cpu: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use ::bench::suites::rounds::{Metric, Unit};
 
     use super::*;

@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 use super::per_cpu_path;
 use crate::distinct::no_figure;
 use crate::html::Markup;
-use crate::json;
 use crate::machine::Machine;
-use crate::output::{self, Output, SchemaId};
+use crate::output::{self, Output, SchemaId, run_out};
 use crate::plot::{self, Axis, Interval, Scale};
 
 /// Prints the table of one case, ratios to `base` last, and below it how much its ties are worth.
@@ -223,7 +222,7 @@ pub(super) fn document(
         "base": base,
         "per_cpu_path": per_cpu_path(),
         "machine": Machine::detect(),
-        "run": rounds::verdict(cases).as_ref().map(json::run),
+        "run": rounds::verdict(cases).as_ref().map(run_out),
         "cases": cases.iter().map(|case| case_out(case, base)).collect::<Vec<_>>(),
         "targets": verdicts.iter().map(target).collect::<Vec<_>>(),
     })

@@ -398,7 +398,6 @@ pub(super) fn save(
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
     use std::time::Duration;
 
     use super::*;
@@ -469,35 +468,6 @@ mod tests {
         assert!(failure.contains("give --time more"), "{failure}");
         output.interrupt.request();
         assert_eq!(output.exit(contest.exit()), Exit::Interrupted);
-    }
-
-    /// `--time 10` took 27 s: what ran was finished, however long it took.
-    #[test]
-    fn what_runs_is_stopped_when_the_time_is_over() {
-        let mut output = Output::new(&Default::default()).unwrap();
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("hangs");
-        // Written by a process of its own: a file that is open here could not be run.
-        let script = r#"#!/bin/sh\n: > "$0.began"\nexec sleep 1000000\n"#;
-        let write = format!(r#"printf '{script}' > "$0" && chmod +x "$0""#);
-        let written = Command::new("sh").args(["-c", &write]).arg(&path).status();
-        assert!(written.unwrap().success());
-        let began = path.with_extension("began");
-        let hangs = Program { path, planted_percent: None };
-        let mut contest = contest(pairs(vec![key("a", true, "read", true)], &[]));
-        (contest.new, contest.base) = (hangs.clone(), Base::Program(hangs));
-        let mut soon = Duration::from_millis(50);
-        // On a machine so busy that the time is over before anything has begun, again with more.
-        while !began.exists() {
-            let limits = Limits { until: Instant::now() + soon, rounds_max: 20 };
-            contest.run(limits, &mut output).unwrap();
-            assert!(contest.pairs().all(|pair| pair.base.is_empty()), "no pair was finished");
-            soon *= 2;
-        }
-        let limits = Limits { until: Instant::now() + soon, rounds_max: 20 };
-        let loads = vec!["bench read".parse().unwrap()];
-        let failure = contest.prepare(loads, &[], (limits, &mut output)).unwrap_err();
-        assert!(failure.to_string().contains("give --time more"), "{failure}");
     }
 
     /// A pair of which one run was incomplete was lost if the time was over while it was drawn

@@ -383,7 +383,8 @@ mod tests {
         assert!(text.ends_with("--skip costs --skip sweep --run-ms 20"), "{text}");
     }
 
-    /// Any death by TERM was taken for an interrupt, and what ignored TERM was waited for.
+    /// `--time 10` took 27 s: what ran was finished. Any death by TERM was taken for an interrupt,
+    /// and what ignored TERM was waited for.
     #[test]
     fn a_program_is_stopped_by_the_end_of_the_time_only_and_killed_if_it_does_not_end() {
         let sh = |script, until| run_until(Command::new("sh").args(["-c", script]), until).unwrap();

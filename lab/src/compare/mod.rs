@@ -115,15 +115,15 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
         // One of the three is required.
         (None, name) => Base::Saved(Baseline::read(&folder()?, name.as_deref().unwrap_or(""))?),
     };
-    let limits = args.limits(match &base {
-        Base::Saved(baseline) => baseline.rounds(),
-        Base::Program(_) => usize::MAX,
-    });
-    let loads = args.loads(&base);
-    if let Base::Saved(baseline) = &base {
-        output.note("saved rounds do not share the noise of later ones: prefer --with");
-        baseline.complaint().into_iter().for_each(|text| output.note(text));
-    }
+    let (loads, rounds) = match &base {
+        Base::Program(_) => (default_loads(), usize::MAX),
+        Base::Saved(baseline) => {
+            output.note("saved rounds do not share the noise of later ones: prefer --with");
+            baseline.complaint().into_iter().for_each(|text| output.note(text));
+            (baseline.loads(), baseline.rounds())
+        }
+    };
+    let (loads, limits) = (args.loads_or(loads), args.limits(rounds));
     let mut contest = Contest::new(new, base, args);
     output.progress.begin(args.time());
     contest.prepare(loads, &args.metrics, (limits, output))?;
@@ -133,12 +133,8 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
 }
 
 impl CompareArgs {
-    fn loads(&self, base: &Base) -> Vec<Load> {
-        match base {
-            _ if !self.loads.is_empty() => self.loads.clone(),
-            Base::Saved(baseline) => baseline.loads(),
-            Base::Program(_) => default_loads(),
-        }
+    fn loads_or(&self, usual: Vec<Load>) -> Vec<Load> {
+        if self.loads.is_empty() { usual } else { self.loads.clone() }
     }
 
     fn time(&self) -> Duration {
@@ -159,7 +155,7 @@ fn default_loads() -> Vec<Load> {
 
 fn save(args: &CompareArgs, program: &Program, path: PathBuf, output: &mut Output) -> Result<Exit> {
     const ROUNDS: usize = 40;
-    let loads = if args.loads.is_empty() { default_loads() } else { args.loads.clone() };
+    let loads = args.loads_or(default_loads());
     let limits = args.limits(if args.rounds.is_some() { usize::MAX } else { ROUNDS });
     let folder = path.parent().unwrap_or(&path);
     fs::create_dir_all(folder).map_err(|error| Failure::file("write", folder, error))?;

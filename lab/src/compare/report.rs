@@ -4,17 +4,16 @@ use bench::statistics::spread;
 use bench::suites::rounds::{Metric, Unit};
 use bench::units;
 use comfy_table::Cell;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::contest::{Base, Contest, Match, Pair, Runs};
 use super::decide::{ROUNDS_MIN, Verdict};
-use super::load::{Key, Load};
+use super::load::Key;
 use crate::bench::report::number_of;
 use crate::exit::Exit;
 use crate::html::Markup;
 use crate::machine::Machine;
-use crate::output::{self, Output, SchemaId};
+use crate::output::{self, Output, SchemaId, merged};
 use crate::plot::{self, Axis, Interval, Scale};
 
 const SCHEMA: SchemaId = SchemaId("quiescence/compare", 3);
@@ -166,16 +165,10 @@ fn sentence(contest: &Contest) -> String {
 
 /// The document of a comparison.
 fn document(contest: &Contest) -> Value {
-    #[derive(Serialize)]
-    struct Figure<'a> {
-        load: &'a Load,
-        #[serde(flatten)]
-        pair: &'a Pair,
-    }
-    let figures = contest
-        .matches
-        .iter()
-        .flat_map(|each| each.pairs.iter().map(|pair| Figure { load: &each.load, pair }));
+    let of = |Match { load, pairs }: &Match| {
+        let figure = |pair: &Pair| merged([json!({ "load": load }), json!(pair)]);
+        pairs.iter().map(figure).collect::<Vec<_>>()
+    };
     json!({
         "machine": Machine::detect(),
         "candidate": contest.new.path.display().to_string(),
@@ -189,6 +182,6 @@ fn document(contest: &Contest) -> Value {
         "counted": contest.counted,
         "runs": contest.runs,
         "verdict": contest.verdict(),
-        "figures": figures.collect::<Vec<_>>(),
+        "figures": contest.matches.iter().flat_map(of).collect::<Vec<_>>(),
     })
 }

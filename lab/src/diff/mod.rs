@@ -12,7 +12,6 @@ mod stacks;
 
 use std::path::{Path, PathBuf};
 
-use clap::builder::RangedU64ValueParser;
 use serde::Serialize;
 
 use crate::compare::load::{Key, Load, Program, Run};
@@ -39,10 +38,12 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "PROGRAM")]
     program_b: Option<PathBuf>,
     /// Units of work in the file A
-    #[arg(long, value_name = "N", value_parser = units_of_work(), requires = "work_b")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(requires = "work_b")]
     work_a: Option<u64>,
     /// Units of work in the file B
-    #[arg(long, value_name = "N", value_parser = units_of_work(), requires = "work_a")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(requires = "work_a")]
     work_b: Option<u64>,
     /// Count only stacks that contain this function, and only from there on
     #[arg(long, value_name = "PART OF A NAME")]
@@ -53,10 +54,6 @@ pub(crate) struct DiffArgs {
     /// Show this many functions that grew, and as many that shrank
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
-}
-
-fn units_of_work() -> RangedU64ValueParser {
-    RangedU64ValueParser::new().range(1..)
 }
 
 /// What costs are in.

@@ -5,7 +5,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::exit::{Failure, Result};
+use rustix::fs::{FallocateFlags, fallocate};
+use tempfile::TempPath;
+
+use crate::exit::{Failure, Result, is_of_the_disk};
 
 /// The files for results that a command has opened, by device and number, so that each is for one
 /// kind of results only.
@@ -16,6 +19,8 @@ pub(super) type Opened = Vec<(u64, u64)>;
 pub(crate) struct ResultFile {
     path: PathBuf,
     file: File,
+    /// Removes the file, which was not there before, unless results are written.
+    made: Option<TempPath>,
 }
 
 impl ResultFile {
@@ -30,6 +35,8 @@ impl ResultFile {
         let cannot = |error| Failure::file("write", path, error);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
+        let is_new = options.clone().create_new(true).open(path).is_ok();
+        let made = is_new.then(|| TempPath::try_from_path(path)).transpose().map_err(cannot)?;
         let file = options.open(path).map_err(cannot)?;
         let metadata = file.metadata().map_err(cannot)?;
         let identity = (metadata.dev(), metadata.ino());
@@ -42,18 +49,26 @@ impl ResultFile {
             )));
         }
         opened.push(identity);
-        Ok(ResultFile { path: path.to_owned(), file })
+        Ok(ResultFile { path: path.to_owned(), file, made })
     }
 
-    /// Empties the file if it is one, not a pipe or a device, and writes the results.
+    /// Writes the results, over those that the file has if it is one, not a pipe or a device.
     pub(crate) fn write(&mut self, results: &str) -> Result<()> {
         self.replace(results.as_bytes()).map_err(|error| Failure::file("write", &self.path, error))
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.file.metadata()?.is_file() {
-            self.file.set_len(0)?;
+        let (before, length) = (self.file.metadata()?, bytes.len() as u64);
+        // Room first, where the file system has that: a full disk does not cost the old results.
+        if before.is_file()
+            && let Err(error) = fallocate(&self.file, FallocateFlags::empty(), 0, length.max(1))
+            && is_of_the_disk(&error.into())
+        {
+            self.file.set_len(before.len())?;
+            return Err(error.into());
         }
-        self.file.write_all(bytes)
+        self.made.take().map(TempPath::keep).transpose()?;
+        self.file.write_all(bytes)?;
+        if before.is_file() { self.file.set_len(length) } else { Ok(()) }
     }
 }

@@ -32,7 +32,7 @@ use crate::html::Markup;
 use crate::interrupt::Interrupt;
 use crate::provenance::Provenance;
 use crate::record::{self, Block};
-pub(crate) use document::SchemaId;
+pub(crate) use document::{SchemaId, merged, run_out};
 use file::Opened;
 pub(crate) use file::ResultFile;
 pub(crate) use progress::Progress;

@@ -261,6 +261,7 @@ mod tests {
     #[test]
     fn marks_enclose_all_values() {
         assert_eq!(Scale::Linear.marks(-3.0, 11.0), [-5.0, 0.0, 5.0, 10.0, 15.0]);
+        assert_eq!(Scale::Linear.marks(0.0, 0.1), [0.0, 0.02, 0.04, 0.06, 0.08, 0.1]);
         assert_eq!(Scale::Linear.marks(4.0, 4.0).len(), 2, "one value has an axis, too");
         assert_eq!(Scale::Logarithmic.marks(0.3, 40.0), [0.1, 1.0, 10.0, 100.0]);
         let scale = |values: [f64; 2]| Scale::for_values(values.into_iter());
@@ -290,6 +291,7 @@ mod tests {
         for name in ["x1", "x2", "cx"] {
             assert!(numbers(name).iter().all(|x| (0.0..=WIDTH).contains(x)), "{name}: {svg}");
         }
+        assert!(numbers("cy").iter().all(|y| (0.0..=BAR).contains(y)), "in the only row: {svg}");
     }
 
     #[test]

@@ -201,15 +201,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_round() {
-        assert_eq!(round_step(0.7), 1.0);
-        assert_eq!(round_step(13.0), 20.0);
-        assert_eq!(round_step(20.0), 20.0);
-        assert!((round_step(0.031) - 0.05).abs() < 1e-12);
-        assert_eq!(round_step(0.0), 1.0);
-    }
-
-    #[test]
     fn names_at_the_ends_of_lines_do_not_overlap_and_stay_inside() {
         let line = |value| Line { name: String::new(), values: vec![Some(value)], ours: false };
         let lines: Vec<Line> = [0.0, 0.1, 0.2, 5.0].map(line).to_vec();

@@ -196,23 +196,6 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_set_by_name() {
-        let set: Set = "blimit=10,20".parse().unwrap();
-        assert_eq!((set.name.as_str(), set.values), ("blimit", vec![10, 20]));
-    }
-
-    #[test]
-    fn lists_are_sweeps() {
-        let args = typed("--engine poll,tick --cpus 4,64 --tickless on,off --set a=1 --set b=2,3");
-        let what_if = args.unwrap().what_if;
-        let engines = what_if.engine.iter().flatten().map(|engine| engine.name());
-        assert_eq!(engines.collect::<Vec<_>>(), ["poll", "tick"]);
-        assert_eq!(what_if.cpus, [4, 64]);
-        assert_eq!(what_if.tickless, [true, false]);
-        assert_eq!(what_if.set.len(), 2);
-    }
-
-    #[test]
     fn a_quick_run_is_a_tenth_unless_its_length_is_given() {
         let shortened = |args: &str| typed(args).unwrap().what_if.shortened();
         let short = shortened("--quick");

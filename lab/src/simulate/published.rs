@@ -64,26 +64,9 @@ struct Booted {
 
 static BOOTED: LazyLock<Vec<Booted>> = LazyLock::new(|| data::rows(include_str!("kernel.toml")));
 
-impl Booted {
-    fn is_of(&self, row: &Row) -> bool {
-        self.source == row.source && row.figure.starts_with(&self.figure)
-    }
-}
-
 /// What the kernel gave for a row, if it was run.
 fn booted(row: &Row) -> Option<&'static Booted> {
-    BOOTED.iter().find(|one| one.is_of(row))
-}
-
-/// Those of these sources that are of no row. The settings of a source, which are inputs, are also
-/// replayed without it.
-fn unknown_booted(rows: &[Row]) -> impl Iterator<Item = String> {
-    let is_result = |row: &&Row| row.role != Role::Input;
-    let is_asked =
-        move |one: &&Booted| rows.iter().filter(is_result).any(|row| row.source == one.source);
-    let unknown = BOOTED.iter().filter(is_asked);
-    let unknown = unknown.filter(|one| !rows.iter().any(|row| one.is_of(row)));
-    unknown.map(|one| format!("{}: no figure begins with {}", one.source, one.figure))
+    BOOTED.iter().find(|one| one.source == row.source && row.figure.starts_with(&one.figure))
 }
 
 /// Replays these sources, or all if there are none, and tells; with `vary` also what turns if
@@ -113,8 +96,7 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
     let broken = rows.iter().filter(|row| is_broken(row, &RECORDED.misses));
     let broken = broken
         .map(|row| format!("{}: {} fitted when it was recorded", row.source, row.figure))
-        .chain(varied.iter().filter_map(Varied::fault))
-        .chain(unknown_booted(&rows));
+        .chain(varied.iter().filter_map(Varied::fault));
     let broken: Vec<String> = broken.collect();
     output.findings(SCHEMA, document(&rows, &varied));
     print(&rows, output);
@@ -451,26 +433,6 @@ mod tests {
         assert_eq!(numbers(&input), ["0.7 ns", "", ""]);
         let none = Row::number("s.t", "f", (7.5, None, "1/s"), Role::NotModelled, "r");
         assert_eq!(numbers(&none), ["7.5 1/s", "", ""]);
-    }
-
-    #[test]
-    fn a_figure_of_the_kernel_is_of_a_row() {
-        let row = |figure: &str| {
-            Row::number("usenix2003.latency", figure, (1.0, 1.0, "ms"), Role::Predicted, "m")
-        };
-        let rows = [
-            "rcu_ltimer, dbench",
-            "rcu_poll, idle",
-            "rcu_poll, dbench",
-            "rcu_ltimer below rcu_sched, dbench",
-        ]
-        .map(row);
-        assert!(rows.iter().all(|row| booted(row).is_some()));
-        assert_eq!(unknown_booted(&rows).count(), 0, "others are of sources that are not replayed");
-        assert_eq!(unknown_booted(&rows[1..]).count(), 1);
-        let settings = [Row::number("lwn2014", "loop_to", (9e3, 9e3, "calls"), Role::Input, "p")];
-        assert_eq!(unknown_booted(&settings).count(), 0, "replayed without the rest");
-        assert!(booted(&row("rcu_sched, tasks that never block")).is_none(), "it was not run");
     }
 
     #[test]

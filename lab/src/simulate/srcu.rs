@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bench::units;
 use serde_json::{Value, json};
-use simulate::srcu::{DelayFunction, Options, Report, VARIANTS, variant};
+use simulate::srcu::{DelayFunction, Options, Report, VARIANTS, run_with_progress, variant};
 
 use super::metric::percent;
 use super::options::WhatIfArgs;
@@ -42,8 +42,11 @@ fn job(run: &Run) -> Job<'_, Report> {
         // A run that never sleeps takes longest; most sleep.
         about: Duration::from_micros(20 * u64::from(run.options.calls))
             .max(Duration::from_millis(1)),
-        // What is impossible was refused before anything ran.
-        run: Box::new(|_| simulate::srcu::run(&run.options).ok()),
+        run: Box::new(|watch| {
+            let progress = &mut |calls| watch.at(u64::from(calls), run.options.calls.into());
+            // What is impossible was refused before anything ran.
+            run_with_progress(&run.options, progress).ok().flatten()
+        }),
     }
 }
 

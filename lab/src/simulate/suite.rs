@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bench::units;
 use comfy_table::{Cell, Color};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use simulate::ours::suite::{self, Aim, Case, Target};
 use simulate::ours::workloads::Workload;
@@ -22,7 +22,7 @@ use super::options::SimulateArgs;
 use super::pool::{self, Job};
 use crate::data;
 use crate::exit::{Exit, Failure, Result};
-use crate::output::{self, Output, SchemaId};
+use crate::output::{self, Output, SchemaId, merged};
 
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate-suite", 3);
 
@@ -52,26 +52,18 @@ pub(super) fn job(name: String, options: Options) -> Job<'static, Report> {
     }
 }
 
-/// A case, what came of the aims, and what its engines have shown.
-#[derive(Clone, Debug, Serialize)]
+/// A case, what came of the aims, and what each of [`Algorithm::NAMES`] has shown.
+#[derive(Clone, Debug)]
 struct Judged {
-    name: &'static str,
-    what: &'static str,
-    cpus: usize,
-    /// CPUs of the workload's own machine.
-    #[serde(skip)]
-    cpus_own: usize,
+    case: Case,
     targets: Vec<Target>,
-    reports: Vec<Shown>,
+    reports: Vec<Report>,
 }
 
-/// What an engine has shown.
-#[derive(Clone, Debug, Serialize)]
-struct Shown {
-    engine: &'static str,
-    overhead_ppm: u64,
-    #[serde(flatten)]
-    report: Report,
+impl Judged {
+    fn shown(&self) -> impl Iterator<Item = (&'static str, &Report)> {
+        Algorithm::NAMES.into_iter().zip(&self.reports)
+    }
 }
 
 /// Runs the suite and tells.
@@ -124,21 +116,16 @@ fn jobs(cases: &[Case]) -> Vec<Job<'static, Report>> {
 fn judge(cases: Vec<Case>, reports: &[Option<Report>]) -> Vec<Judged> {
     let judged = |(case, reports): (Case, &[Option<Report>])| {
         let reports = reports.iter().cloned().collect::<Option<Vec<Report>>>()?;
-        let targets = suite::judge(&case, &reports);
-        let reports = Algorithm::NAMES.into_iter().zip(reports).map(|(engine, report)| {
-            let overhead_ppm = report.overhead_ppm();
-            Shown { engine, overhead_ppm, report }
-        });
-        let (Workload { name, what, cpus: cpus_own, .. }, cpus) =
-            (case.workload, case.options.cpus);
-        Some(Judged { name, what, cpus, cpus_own, targets, reports: reports.collect() })
+        Some(Judged { targets: suite::judge(&case, &reports), case, reports })
     };
     cases.into_iter().zip(reports.chunks(Algorithm::NAMES.len())).filter_map(judged).collect()
 }
 
 /// Aims that are not reached and were when they were recorded.
 fn broken<'a>(judged: &'a [Judged], known: &[(String, Aim)]) -> Vec<(&'a str, &'a Target)> {
-    let of = |judged: &'a Judged| judged.targets.iter().map(|target| (judged.name, target));
+    let of = |Judged { case, targets, .. }: &'a Judged| {
+        targets.iter().map(|target| (case.workload.name, target))
+    };
     let is_broken = |(case, target): &(&str, &Target)| {
         !target.reached && !known.iter().any(|(name, aim)| name == case && *aim == target.aim)
     };
@@ -147,8 +134,9 @@ fn broken<'a>(judged: &'a [Judged], known: &[(String, Aim)]) -> Vec<(&'a str, &'
 
 fn print(judged: &[Judged], output: &mut Output) {
     for judged in judged {
-        let Judged { name, what, cpus, cpus_own, .. } = judged;
-        let larger = if cpus == cpus_own { "" } else { "in proportion on " };
+        let Case { workload: Workload { name, what, cpus: own, .. }, options } = &judged.case;
+        let cpus = options.cpus;
+        let larger = if cpus == *own { "" } else { "in proportion on " };
         output.heading(format!("{name}: {what}; {larger}{cpus} CPUs"));
         output.table(figures(judged));
     }
@@ -185,7 +173,7 @@ fn print(judged: &[Judged], output: &mut Output) {
 fn miss(judged: &Judged, target: &Target) -> String {
     format!(
         "missed: {}: {} {} of {}'s; {} {} is asked",
-        judged.name,
+        judged.case.workload.name,
         RECORDED.words[&target.aim][0],
         ratio(target.ratio_permille),
         target.against,
@@ -198,10 +186,10 @@ fn miss(judged: &Judged, target: &Target) -> String {
 fn figures(judged: &Judged) -> comfy_table::Table {
     let header =
         ["engine", "updates/s", "reads/s", "wait p50", "p99", "max", "CPU", "fences/s", "memory"];
-    output::table(&header, 1.., judged.reports.iter().map(row))
+    output::table(&header, 1.., judged.shown().map(row))
 }
 
-fn row(Shown { engine, overhead_ppm, report }: &Shown) -> Vec<String> {
+fn row((engine, report): (&'static str, &Report)) -> Vec<String> {
     let a_second = |count: u64| {
         let seconds = report.duration_ns as f64 / 1e9;
         if count == 0 { String::new() } else { units::figures(count as f64 / seconds) }
@@ -214,13 +202,13 @@ fn row(Shown { engine, overhead_ppm, report }: &Shown) -> Vec<String> {
     let time = |ns: u64| if ns == 0 { String::new() } else { units::nanoseconds(ns as f64) };
     let peak = report.callbacks.waiting_bytes_peak;
     vec![
-        (*engine).to_owned(),
+        engine.to_owned(),
         a_second(report.updates),
         a_second(report.reads),
         time(waits.p50),
         time(waits.p99),
         time(waits.max),
-        super::metric::percent(*overhead_ppm),
+        super::metric::percent(report.overhead_ppm()),
         a_second(report.membarriers),
         if peak == 0 { String::new() } else { units::bytes(peak) },
     ]
@@ -230,7 +218,7 @@ fn table(judged: &[Judged]) -> comfy_table::Table {
     let heads = Aim::ALL.map(|aim| &*RECORDED.words[&aim][1]);
     let header: Vec<&str> = ["workload"].into_iter().chain(heads).chain(["aims"]).collect();
     let row = |judged: &Judged| {
-        let mut row = vec![Cell::new(judged.name)];
+        let mut row = vec![Cell::new(judged.case.workload.name)];
         let target = |aim| judged.targets.iter().find(|target| target.aim == aim);
         row.extend(Aim::ALL.map(|aim| cell(target(aim))));
         let all_reached = judged.targets.iter().all(|target| target.reached);
@@ -266,12 +254,25 @@ fn document(judged: &[Judged], quick: bool) -> Value {
         let all = judged.iter().flat_map(|judged| &judged.targets);
         all.filter(|target| target.reached == reached).count()
     };
+    let report = |(engine, report): (&str, &Report)| {
+        let own = json!({ "engine": engine, "overhead_ppm": report.overhead_ppm() });
+        merged([own, json!(report)])
+    };
+    let case = |judged: &Judged| {
+        json!({
+            "name": judged.case.workload.name,
+            "what": judged.case.workload.what,
+            "cpus": judged.case.options.cpus,
+            "targets": judged.targets,
+            "reports": judged.shown().map(report).collect::<Vec<_>>(),
+        })
+    };
     json!({
         "quick": quick,
         "judged": suite::JUDGED,
         "reached": count(true),
         "not_reached": count(false),
-        "cases": judged,
+        "cases": judged.iter().map(case).collect::<Vec<_>>(),
     })
 }
 
@@ -285,8 +286,9 @@ mod tests {
     }
 
     fn judged(targets: Vec<Target>) -> Judged {
-        let (name, what, reports) = ("idle", "", Vec::new());
-        Judged { name, what, cpus: 1, cpus_own: 1, targets, reports }
+        let mut cases = suite::cases(true).into_iter();
+        let case = cases.find(|case| case.workload.name == "idle").expect("it is one of them");
+        Judged { case, targets, reports: Vec::new() }
     }
 
     #[test]

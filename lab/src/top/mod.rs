@@ -110,14 +110,3 @@ fn document<'a>(answers: impl Iterator<Item = &'a Answer>, output: &mut Output) 
     let processes: Vec<&Value> = answers.map(|answer| &answer.came).collect();
     output.json(SCHEMA, [json!({ "processes": processes })]);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interval_is_a_time_that_one_waits_for() {
-        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
-        assert_eq!(seconds("3600"), Ok(Duration::from_secs(3600)));
-    }
-}

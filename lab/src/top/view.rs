@@ -70,20 +70,41 @@ impl Order {
     }
 }
 
-/// The columns of a domain, and the order in which a narrow window loses them: the greatest first;
-/// those with 0 stay.
-const COLUMNS: [(&str, u8); 11] = [
-    ("domain", 0),
-    ("engine", 4),
-    ("grace periods/s", 0),
-    ("p50 below", 7),
-    ("p99 below", 3),
-    ("waiting", 0),
-    ("bytes", 2),
-    ("of limit", 6),
-    ("callbacks/s", 5),
-    ("stalls", 1),
-    ("worker", 8),
+/// What a domain has done since an earlier answer; no rates, if that says nothing of them.
+struct Since<'a> {
+    before: &'a Domain,
+    domain: &'a Domain,
+    seconds: Option<f64>,
+}
+
+impl Since<'_> {
+    fn rate(&self, count: fn(&Domain) -> u64, written: fn(f64) -> String) -> String {
+        let since = count(self.domain).saturating_sub(count(self.before));
+        self.seconds.map_or_else(|| "–".to_owned(), |seconds| written(since as f64 / seconds))
+    }
+
+    fn latency(&self, share: f64) -> String {
+        let below_ns = self.domain.quantile_since(self.before, share);
+        below_ns.map_or_else(|| "–".to_owned(), |ns| units::nanoseconds(ns as f64))
+    }
+}
+
+/// A column: its title; when a narrow window loses it, the greatest first, and those with 0 never;
+/// and its cells.
+type Column = (&'static str, u8, fn(&Since<'_>) -> String);
+
+const COLUMNS: [Column; 11] = [
+    ("domain", 0, |of| of.domain.name.clone()),
+    ("engine", 4, |of| of.domain.engine.clone()),
+    ("grace periods/s", 0, |of| of.rate(|domain| domain.grace_periods, per_second)),
+    ("p50 below", 7, |of| of.latency(0.5)),
+    ("p99 below", 3, |of| of.latency(0.99)),
+    ("waiting", 0, |of| units::count(of.domain.callbacks_waiting)),
+    ("bytes", 2, |of| units::bytes(of.domain.bytes_waiting)),
+    ("of limit", 6, |of| share(of.domain.fullness())),
+    ("callbacks/s", 5, |of| of.rate(|domain| domain.callbacks_run, per_second)),
+    ("stalls", 1, |of| units::count(of.domain.stalls)),
+    ("worker", 8, |of| of.rate(Domain::worker_ns, |ns| share(ns / 1e9))),
 ];
 
 /// The columns that fit, in their order, none of them broken.
@@ -95,11 +116,9 @@ fn columns_that_fit(rows: &[[String; 11]], width: usize) -> Vec<usize> {
         cells.max(characters(COLUMNS[column].0)) + BETWEEN
     };
     let mut kept: Vec<usize> = (0..COLUMNS.len()).collect();
-    while kept.iter().map(|&column| wide(column)).sum::<usize>() > width {
-        let least_needed = kept.iter().copied().max_by_key(|&column| COLUMNS[column].1);
-        match least_needed.filter(|&column| COLUMNS[column].1 > 0) {
-            Some(dropped) => kept.retain(|&column| column != dropped),
-            None => break,
+    for least_needed in (1..=8).rev() {
+        if kept.iter().map(|&column| wide(column)).sum::<usize>() > width {
+            kept.retain(|&column| COLUMNS[column].1 != least_needed);
         }
     }
     kept
@@ -115,8 +134,9 @@ fn rows<'a>(
     let nothing = Domain::default();
     let domains = order.sorted(later);
     // A domain that is new began with nothing.
-    let before = |domain: &Domain| earlier.domain(domain.number).unwrap_or(&nothing).clone();
-    let rows = domains.iter().map(|domain| row(&before(domain), domain, seconds)).collect();
+    let before = |domain: &Domain| earlier.domain(domain.number).unwrap_or(&nothing);
+    let since = |domain: &&'a Domain| Since { before: before(domain), domain, seconds };
+    let rows = domains.iter().map(since).map(|of| COLUMNS.map(|(.., cell)| cell(&of))).collect();
     (domains, rows)
 }
 
@@ -124,7 +144,7 @@ fn rows<'a>(
 pub(super) fn lines(earlier: &Answer, later: &Answer, order: Order, output: &mut Output) {
     let (domains, rows) = rows(&earlier.process, &later.process, order);
     for (domain, row) in domains.into_iter().zip(rows) {
-        let cells = COLUMNS.iter().zip(row).map(|((title, _), cell)| format!("{title}: {cell}"));
+        let cells = COLUMNS.iter().zip(row).map(|((title, ..), cell)| format!("{title}: {cell}"));
         let longest = longest(domain).map(|text| format!("longest reader: {text}"));
         let kept = protected(domain).map(|text| format!("kept by hazard pointers: {text}"));
         let line: Vec<String> = cells.chain(longest).chain(kept).collect();
@@ -167,32 +187,6 @@ pub(super) fn process(earlier: &Answer, later: &Answer, order: Order, output: &m
 fn protected(domain: &Domain) -> Option<String> {
     let (objects, bytes) = (domain.objects_protected, domain.bytes_protected);
     (objects != 0).then(|| format!("{} objects, {}", units::count(objects), units::bytes(bytes)))
-}
-
-fn row(before: &Domain, domain: &Domain, seconds: Option<f64>) -> [String; 11] {
-    let rate = |count: fn(&Domain) -> u64| {
-        let since = count(domain).saturating_sub(count(before));
-        seconds.map(|seconds| since as f64 / seconds)
-    };
-    let nothing = || "–".to_owned();
-    let latency = |share| {
-        let below_ns = domain.quantile_since(before, share);
-        below_ns.map_or_else(nothing, |ns| units::nanoseconds(ns as f64))
-    };
-    let figures = |rate: Option<f64>| rate.map_or_else(nothing, per_second);
-    [
-        domain.name.clone(),
-        domain.engine.clone(),
-        figures(rate(|domain| domain.grace_periods)),
-        latency(0.5),
-        latency(0.99),
-        units::count(domain.callbacks_waiting),
-        units::bytes(domain.bytes_waiting),
-        share(domain.fullness()),
-        figures(rate(|domain| domain.callbacks_run)),
-        units::count(domain.stalls),
-        rate(Domain::worker_ns).map_or_else(nothing, |ns| share(ns / 1e9)),
-    ]
 }
 
 fn per_second(rate: f64) -> String {

@@ -116,9 +116,11 @@ fn ids_and_the_epochs_are_measured_beside_those_of_others_and_reads_by_threads()
 }
 
 #[test]
-fn each_transformation_is_measured_before_and_after() {
-    let (_, json, _) = document("tools --case rcu,publish", 1);
-    let ids = has_all(&json, "tools", ["before", "after"]);
+fn each_transformation_is_measured_before_and_after_and_compared_with_what_is_asked_for() {
+    let (_, json, _) = document("tools --case rcu,publish --base after", 1);
+    assert_eq!((&json["base"], &json["quick"]), (&"after".into(), &true.into()));
+    assert_eq!(names(&json["cases"][0]["rivals"], "name"), ["before", "after"]);
+    let ids = names(&json["cases"], "id");
     assert_eq!(ids.len(), 4, "{ids:?}");
     assert_eq!((ids[0], ids[2]), ("rcu/1-thread", "publish/1-thread"));
 }

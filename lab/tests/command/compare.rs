@@ -3,6 +3,7 @@
 //! Which verdict a busy machine allows is not what these tests are about: changes are made so large
 //! that no noise hides them, or are undone by a threshold that no noise passes.
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -59,11 +60,23 @@ fn of_mode(directory: &Path, name: &str, mode: u32, text: &str) -> PathBuf {
     path
 }
 
+/// The comparison of two programs.
+fn pair(base: &Path, candidate: &Path) -> Command {
+    let mut command = rcu(["compare", "bench read", "--with"]);
+    command.arg(base).arg("--candidate").arg(candidate);
+    command
+}
+
+/// What becomes of the rounds of a program that are to be kept in this folder.
+fn saved(candidate: &Path, folder: impl AsRef<OsStr>) -> Output {
+    let mut command = rcu(["compare", "bench read", "--save", "one", "--folder"]);
+    command.arg(folder).arg("--candidate").arg(candidate).output().unwrap()
+}
+
 /// Compares two programs; the exit code, what was written, and the document.
 fn compare(base: &Path, candidate: &Path, more: &[&str]) -> (i32, String, serde_json::Value) {
-    let mut command = rcu(["compare", "bench read", "--rounds", "20"]);
-    command.args(more).arg("--with").arg(base).arg("--candidate").arg(candidate);
-    let (output, document) = documented(&mut command);
+    let mut command = pair(base, candidate);
+    let (output, document) = documented(command.args(["--rounds", "20"]).args(more));
     let (code, stdout, stderr) = told(&output);
     let expected = ["note: the page is in ", " s left: ", "longer than planned: "];
     let is_expected = |line: &str| expected.iter().any(|part| line.contains(part));
@@ -96,8 +109,7 @@ fn the_exit_code_is_the_verdict() {
 fn a_metric_that_no_figure_has_is_refused_with_those_that_there_are() {
     let directory = tempfile::tempdir().unwrap();
     let path = program(directory.path(), "fast", &[("quiescence", 1000)]);
-    let mut command = rcu(["compare", "bench read", "--metric", "speed", "--with"]);
-    let output = command.arg(&path).arg("--candidate").arg(&path).output().unwrap();
+    let output = pair(&path, &path).args(["--metric", "speed"]).output().unwrap();
     fails(&output, 2, "no figure has a metric of --metric; it has read");
 }
 
@@ -142,9 +154,7 @@ fn a_candidate_that_cannot_be_run_is_not_condemned_and_says_why() {
         ("/bin/true".into(), "`/bin/true` is not a version of rcu"),
     ] {
         for (base, candidate, code) in [(own, &*path, 125), (&*path, own, 2)] {
-            let mut command = rcu(["compare", "bench read", "--with"]);
-            let output = command.arg(base).arg("--candidate").arg(candidate).output().unwrap();
-            fails(&output, code, said);
+            fails(&pair(base, candidate).output().unwrap(), code, said);
         }
     }
 }
@@ -191,13 +201,9 @@ fn what_cannot_be_measured_is_skipped_and_not_condemned() {
     let good = program(directory.path(), "good", &[("quiescence", 1000)]);
     let broken = "#!/bin/sh\necho 'error: no such case' >&2\nexit 2";
     let broken = executable(directory.path(), "broken", broken);
-    let with = |base: &Path, candidate: &Path| {
-        let mut command = rcu(["compare", "bench read", "--with"]);
-        command.arg(base).arg("--candidate").arg(candidate).output().unwrap()
-    };
-    fails(&with(&good, &broken), 125, "no such case");
+    fails(&pair(&good, &broken).output().unwrap(), 125, "no such case");
     // What is known to work does not: then the words are wrong.
-    expect_code(&with(&broken, &good), 2);
+    expect_code(&pair(&broken, &good).output().unwrap(), 2);
     // The runs take once and twice as long by turns of their own.
     let turns = "case $((n % 4)) in 0|1) x=1000 ;; *) x=2000 ;; esac";
     let alone = tempfile::tempdir().unwrap();
@@ -299,9 +305,7 @@ fn rounds_that_are_enough_are_saved_after_ctrl_c() {
         let script = std::fs::read_to_string(&whole).unwrap();
         let script = script.replacen("cat <<END\n", &interrupt, 1);
         let program = executable(directory.path(), &format!("interrupts-{last}"), script);
-        let mut command = rcu(["compare", "--save", "one", "bench read"]);
-        command.arg("--folder").arg(directory.path()).arg("--candidate").arg(program);
-        command.output().unwrap()
+        saved(&program, directory.path())
     };
     fails(&counted(15), 130, "interrupted");
     assert!(!directory.path().join("one.json").exists(), "too few can be compared with nothing");
@@ -316,9 +320,7 @@ fn rounds_were_measured_for_a_folder_that_takes_none() {
     let directory = tempfile::tempdir().unwrap();
     let path = program(directory.path(), "fast", &[("quiescence", 1000)]);
     for folder in ["/proc", "/dev/null/below"] {
-        let mut command = rcu(["compare", "bench read", "--save", "one", "--folder", folder]);
-        let output = command.arg("--candidate").arg(&path).output().unwrap();
-        fails(&output, 2, &format!("cannot write {folder}"));
+        fails(&saved(&path, folder), 2, &format!("cannot write {folder}"));
         assert!(!directory.path().join("runs").exists(), "it was measured");
     }
 }
@@ -336,10 +338,7 @@ fn an_empty_home_is_no_folder_for_baselines() {
 fn rounds_without_figures_are_not_saved() {
     let directory = tempfile::tempdir().unwrap();
     let never = prepared(directory.path(), "never", "", &[("quiescence", NONE.to_owned())]);
-    let mut command = rcu(["compare", "--save", "one", "--rounds", "15", "--time", "1"]);
-    command.arg("bench read").arg("--folder").arg(directory.path());
-    let output = command.arg("--candidate").arg(&never).output().unwrap();
-    fails(&output, 125, "no figure is in 15 rounds: nothing is saved");
+    fails(&saved(&never, directory.path()), 125, "no figure is in 15 rounds: nothing is saved");
     assert!(!directory.path().join("one.json").exists());
 }
 

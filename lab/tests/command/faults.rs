@@ -37,14 +37,28 @@ fn a_full_disk_is_no_usage_error() {
     fails(&tiny(&["--json", "/dev/full"]).output().unwrap(), 5, "cannot write /dev/full");
 }
 
-/// A signal ended the command without a word.
+/// A signal ended the command without a word; later the old results were lost, too.
 #[test]
-fn a_limit_on_files_is_told_as_a_full_disk_is() {
+fn a_limit_on_files_is_told_as_a_full_disk_is_and_costs_no_old_results() {
     let directory = tempfile::tempdir().unwrap();
+    let old = file(directory.path(), "a.json", "old results");
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -f 0; exec \"$0\" simulate --duration 1ms --json \"$1\""]);
-    command.arg(env!("CARGO_BIN_EXE_rcu")).arg(directory.path().join("a.json"));
+    command.arg(env!("CARGO_BIN_EXE_rcu")).arg(&old);
     fails(&command.output().unwrap(), 5, "File too large");
+    assert_eq!(std::fs::read_to_string(old).unwrap(), "old results");
+}
+
+#[test]
+fn a_run_that_failed_left_an_empty_file_for_its_results() {
+    let directory = tempfile::tempdir().unwrap();
+    let old = file(directory.path(), "old.json", "old results");
+    for path in [&old, &directory.path().join("new.json")] {
+        let words = ["diff", "tests/diff/good", "tests/diff/bad", "--json", path.to_str().unwrap()];
+        refused(&words, "neither perf script");
+    }
+    assert_eq!(std::fs::read_to_string(old).unwrap(), "old results");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
 }
 
 /// What was measured was lost with the text: a disk that is full for one need not be for the other.

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::common::{expect_code, run, told};
+use crate::common::{held, run, told};
 use simulate::replay::PARTS;
 
 #[derive(Debug, Deserialize)]
@@ -216,11 +216,9 @@ fn what_rows_expect_of_their_commands_comes_out() {
     let mut wrong = Vec::new();
     for (source, row) in rows(&seeds) {
         let (Some(words), Some(expect)) = (row.run.as_deref(), &row.expect) else { continue };
-        let document = documents.entry(words).or_insert_with(|| {
-            let output = run(words.split_whitespace().chain(["--json", "-"]));
-            let (stdout, _) = expect_code(&output, 0);
-            serde_json::from_str(&stdout).expect("nothing but JSON")
-        });
+        let document = documents
+            .entry(words)
+            .or_insert_with(|| held(&run(words.split_whitespace().chain(["--json", "-"]))));
         let unexpected = unexpected(expect, document);
         wrong.extend(unexpected.map(|what| format!("{source}, {}: {what}", row.id)));
     }

@@ -97,9 +97,10 @@ fn the_same_options_give_the_same_bytes_in_the_given_order() {
 
 /// Table 3's rcu_sched: its idle loop passes through the scheduler while callbacks are pending.
 #[test]
-fn numbers_of_the_machine_are_set_by_name() {
+fn numbers_of_the_machine_are_set_by_name_and_costs_come_from_a_file() {
     let args = "--engine token --tickless off --set idle_look_every_ns=0,4600 --set softirq_runs=1 \
-                --set ksoftirqd_percent=10 --set background_every_us=1000 --json -";
+                --set ksoftirqd_percent=10 --set background_every_us=1000 --costs \
+                tests/costs.json --json -";
     let args: Vec<&str> = args.split_whitespace().collect();
     let document = parsed(&short(&args));
     let runs = list(&document["runs"]);
@@ -108,6 +109,9 @@ fn numbers_of_the_machine_are_set_by_name() {
         assert_eq!(run["idle_look_every_ns"], look_ns);
         assert_eq!((&run["softirq_runs"], &run["ksoftirqd_percent"]), (&1.into(), &10.into()));
         assert_eq!(run["background_every_ns"], 1_000_000);
+        let costs = ["atomic_transfer", "read_transfer", "interrupt"];
+        let costs = costs.map(|name| run["costs_ps"][name].as_u64().unwrap());
+        assert_eq!(costs, [50_000, 50_500, 1_500_000]);
     }
     let switches = |run: &Value| run["report"]["machinery"]["context_switches"].as_u64().unwrap();
     assert!(switches(&runs[1]) > 2 * switches(&runs[0]), "{} {}", runs[0], runs[1]);
@@ -140,15 +144,6 @@ fn engines_over_cpus_are_curves_on_the_page() {
 }
 
 #[test]
-fn srcu_runs_on_its_own_machine() {
-    let document = of_words("--engine srcu --variant 5.18,5.19-rc1 --set calls=50");
-    assert_eq!(document["schema"], "quiescence/simulate-srcu");
-    let elapsed = |run: usize| document["runs"][run]["report"]["elapsed_ns"].as_u64().unwrap();
-    // The regression of 2022: more than ten times as long.
-    assert!(elapsed(1) > 10 * elapsed(0), "{} and {}", elapsed(1), elapsed(0));
-}
-
-#[test]
 fn boots_of_ones_own_can_be_tried() {
     let words = "--engine srcu --variant first-diff --set calls=200 --set looks=20,1000 --set \
                  looks_each=0 --set pause_us=200 --set limit=0 --set callbacks_at_once=1 --cpus \
@@ -166,16 +161,6 @@ fn boots_of_ones_own_can_be_tried() {
     assert!(stdout.contains("10 calls, 128 CPUs, 250 Hz, preemptible"), "{stdout}");
     let lines = |name: &str| stdout.lines().filter(|line| line.contains(name)).count();
     assert_eq!((lines("final"), lines("adaptive")), (2, 0), "{stdout}");
-}
-
-#[test]
-fn costs_come_from_a_file_too() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/costs.json");
-    let document = parsed(&short(&["--engine", "poll", "--costs", path, "--json", "-"]));
-    let costs = &document["runs"][0]["costs_ps"];
-    assert_eq!(costs["atomic_transfer"], 50_000);
-    assert_eq!(costs["read_transfer"], 50_500);
-    assert_eq!(costs["interrupt"], 1_500_000);
 }
 
 #[test]
@@ -236,6 +221,15 @@ fn replayed(published: &str, missing: Option<&str>) -> Vec<Value> {
     ] {
         let found = rows.iter().filter(|row| is_of(row, source)).count();
         assert!(found >= figures, "{source}: {found} of {figures}");
+    }
+    let booted: toml::Table =
+        toml::from_str(include_str!("../../src/simulate/kernel.toml")).unwrap();
+    for one in booted["row"].as_array().unwrap() {
+        let [source, figure] = ["source", "figure"].map(|name| one[name].as_str().unwrap());
+        let begins = |row: &Value| row["figure"].as_str().unwrap().starts_with(figure);
+        let mut rows = rows.iter().filter(|row| row["source"] == source && begins(row));
+        let is_shown = rows.any(|row| row["kernel"].is_string());
+        assert!(is_shown || Some(source) == missing, "{source}: no figure begins with {figure}");
     }
     let fitted = list(&document["fitted"]);
     for row in rows {
@@ -352,10 +346,10 @@ fn an_interrupted_run_writes_what_there_is() {
     assert!(document["runs"][0]["report"].is_null());
 }
 
-/// The schema had a report of each run.
+/// The schema had a report of each run, and each was run to its end.
 #[test]
-fn an_interrupted_document_of_srcu_has_its_schema() {
-    let args = "simulate --engine srcu --set calls=200000 --json -".split(' ');
+fn a_run_of_srcu_ignored_ctrl_c_and_its_document_had_not_its_schema() {
+    let args = "simulate --engine srcu --variant 5.18 --set calls=10000000 --json -".split(' ');
     let mut command = rcu(args);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut child = command.spawn().expect("the command starts");

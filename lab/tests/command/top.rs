@@ -49,10 +49,7 @@ impl Program {
     fn serving(test: &str, runtime: &Path) -> Program {
         let environment = [("QUIESCENCE_STATS", Path::new("1")), ("XDG_RUNTIME_DIR", runtime)];
         let program = Program::start(test, &environment);
-        let socket = runtime.join(format!("quiescence/{}.sock", program.pid()));
-        while UnixStream::connect(&socket).is_err() {
-            thread::yield_now();
-        }
+        wait_for(&runtime.join(format!("quiescence/{}.sock", program.pid())));
         program
     }
 
@@ -73,6 +70,12 @@ impl Drop for Program {
 fn ready() {
     println!("ready");
     std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+fn wait_for(socket: &Path) {
+    while UnixStream::connect(socket).is_err() {
+        thread::yield_now();
+    }
 }
 
 fn has_role() -> bool {
@@ -184,17 +187,14 @@ fn a_process_that_does_not_serve_is_told_how_it_would() {
     assert!(said.contains("QUIESCENCE_STATS=1"), "{said}");
     assert!(shown.is_empty(), "{shown}");
     // A socket without anybody behind it is no better.
-    let directory = runtime.path().join("quiescence");
-    fs::create_dir(&directory).unwrap();
-    let path = directory.join(format!("{}.sock", program.pid()));
-    drop(UnixListener::bind(&path).unwrap());
+    drop(listener(runtime.path(), program.child.id()));
     fails(&top(runtime.path(), &[&program.pid()]), 4, "QUIESCENCE_STATS=1");
 }
 
 #[test]
 fn who_answers_nonsense_is_not_believed() {
     let runtime = runtime_directory();
-    let listener = listener(runtime.path());
+    let listener = listener(runtime.path(), std::process::id());
     let pid = std::process::id().to_string();
     let answers = ["{}\n", "", "{\"schema\": \"quiescence-stats/9\"}\n"];
     let liar = thread::spawn(move || {
@@ -213,11 +213,11 @@ fn who_answers_nonsense_is_not_believed() {
     liar.join().unwrap();
 }
 
-/// A listener of this process, where `rcu top` looks for it.
-fn listener(runtime: &Path) -> UnixListener {
+/// A listener where `rcu top` looks for that of this process.
+fn listener(runtime: &Path, pid: u32) -> UnixListener {
     let directory = runtime.join("quiescence");
     fs::create_dir(&directory).unwrap();
-    UnixListener::bind(directory.join(format!("{}.sock", std::process::id()))).unwrap()
+    UnixListener::bind(directory.join(format!("{pid}.sock"))).unwrap()
 }
 
 /// Connecting waited without a limit while nobody accepted and the queue of connections was full.
@@ -227,7 +227,7 @@ fn who_accepts_nobody_is_not_waited_for() {
         fn listen(socket: c_int, backlog: c_int) -> c_int;
     }
     let runtime = runtime_directory();
-    let listener = listener(runtime.path());
+    let listener = listener(runtime.path(), std::process::id());
     // SAFETY: a socket of this test's.
     assert_eq!(unsafe { listen(listener.as_raw_fd(), 0) }, 0);
     let path = listener.local_addr().unwrap();
@@ -243,7 +243,7 @@ fn who_accepts_nobody_is_not_waited_for() {
 #[test]
 fn ctrl_c_ends_the_wait_for_an_answer() {
     let runtime = runtime_directory();
-    let listener = listener(runtime.path());
+    let listener = listener(runtime.path(), std::process::id());
     let pid = std::process::id().to_string();
     for (args, dribbles) in [(&[&*pid][..], false), (&[&pid], true), (&[], false)] {
         let mut command = rcu(["top"].iter().chain(args));
@@ -260,13 +260,11 @@ fn ctrl_c_ends_the_wait_for_an_answer() {
 #[test]
 fn a_process_that_ends_while_it_is_watched_is_said_to_have_ended() {
     let runtime = runtime_directory();
-    let directory = runtime.path().join("quiescence");
-    fs::create_dir(&directory).unwrap();
     let mut command = Command::new("sh");
     let mut child = command.env("XDG_RUNTIME_DIR", runtime.path()).stdin(Stdio::piped()).spawn();
     let child = child.as_mut().unwrap();
     let (pid, stdin) = (child.id(), child.stdin.take());
-    let listener = UnixListener::bind(directory.join(format!("{pid}.sock"))).unwrap();
+    let listener = listener(runtime.path(), pid);
     let process = thread::spawn(move || {
         let answer = format!("{{\"schema\": \"quiescence-stats/2\", \"pid\": {pid}}}\n");
         for answer in [&*answer, ""] {
@@ -308,9 +306,7 @@ fn a_child_is_not_taken_for_its_parent() {
     let environment = [("QUIESCENCE_STATS", &*socket)];
     let test = "top::a_child_is_not_taken_for_its_parent";
     let program = Program::start(test, &environment);
-    while UnixStream::connect(&socket).is_err() {
-        thread::yield_now();
-    }
+    wait_for(&socket);
     // A shell that waits for words, which do not come.
     let mut child = Command::new("sh").envs(environment).stdin(Stdio::piped()).spawn().unwrap();
     parsed(&top(runtime.path(), &[&program.pid(), "--json", "-"]));

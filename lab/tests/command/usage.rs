@@ -79,6 +79,18 @@ fn a_workload_that_does_not_fit_into_memory_is_refused() {
     assert!(stderr.contains("--max-keys") && stderr.contains("are available"), "{stderr}");
 }
 
+/// It was killed after minutes.
+#[test]
+fn maps_that_do_not_fit_into_memory_are_refused() {
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let kilobytes = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes: u64 = kilobytes.unwrap().trim_end_matches("kB").trim().parse().unwrap();
+    if kilobytes < 50_000_000 {
+        let keys = ["--keys", "1000000000", "--strings", "--only", "quiescence-hashmap"];
+        refused(&[&["bench", "map"][..], &keys].concat(), "are available; take fewer --keys");
+    }
+}
+
 #[test]
 fn every_schema_is_printed_and_agrees_with_the_others_on_what_they_share() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/schema");

@@ -16,8 +16,9 @@ use serde_json::Value;
 
 pub(crate) use told::{expect_code, fails, prints, told};
 
-/// Flags that make a run as short as a run can be.
+/// Flags that make a run as short as a run can be: of a table, and of what has no keys.
 pub(crate) const TINY: [&str; 6] = ["--run-ms", "5", "--rounds", "2", "--max-keys", "50"];
+const WITHOUT_KEYS: &[&str] = TINY.split_at(4).0;
 
 /// Commands that measure nothing.
 const CALM: [&str; 3] = ["simulate", "top", "torture"];
@@ -49,7 +50,13 @@ pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output 
 
 /// A tiny run of `rcu advise` with nothing but the ranking, and the leaves that it does not decide.
 pub(crate) fn tiny(args: &[&str]) -> Command {
-    rcu(TINY.iter().chain(["--quick", "--skip", "costs", "--skip", "sweep"].iter()).chain(args))
+    tiny_of(true, args)
+}
+
+/// The same of a kind that may have no keys.
+pub(crate) fn tiny_of(has_keys: bool, args: &[&str]) -> Command {
+    let tiny = if has_keys { &TINY } else { WITHOUT_KEYS };
+    rcu(tiny.iter().chain(&["--quick", "--skip", "costs", "--skip", "sweep"]).chain(args))
 }
 
 /// What a run wrote that had advice, or was too noisy for it: whether it was.

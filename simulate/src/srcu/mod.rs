@@ -26,6 +26,8 @@ pub use grace::srcu::AnyDelay as DelayFunction;
 pub use options::{Blocked, Options, Placement, Readers, SchedulerTimes, VARIANTS, variant};
 pub use report::Report;
 
+use std::ops::ControlFlow;
+
 use crate::setup::Impossible;
 
 /// Runs a simulation.
@@ -37,6 +39,19 @@ use crate::setup::Impossible;
 /// # Errors
 /// [`Impossible`] if the options are impossible; it says which and why.
 pub fn run(options: &Options) -> Result<Report, Impossible> {
+    let report = run_with_progress(options, &mut |_| ControlFlow::Continue(()))?;
+    Ok(report.unwrap_or_else(|| unreachable!("nothing breaks it off")))
+}
+
+/// The same; `progress` gets the number of calls that have returned at each tick, and can break the
+/// run off, after which there is no report.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_progress(
+    options: &Options,
+    progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
+) -> Result<Option<Report>, Impossible> {
     options.check()?;
-    Ok(world::World::new(options).run())
+    Ok(world::World::new(options).run(progress))
 }

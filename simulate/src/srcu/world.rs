@@ -6,6 +6,7 @@
 mod balancer;
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 use grace::Urgency;
 use grace::srcu::{Action, AnyDelay, Cookie, Event, Sequence, SrcuMachine, Wait};
@@ -161,10 +162,14 @@ impl<'a> World<'a> {
         world
     }
 
-    pub(super) fn run(mut self) -> Report {
+    pub(super) fn run(
+        mut self,
+        progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    ) -> Option<Report> {
         while self.record.report.calls < self.options.calls {
             let Some(happening) = self.events.next(self.options.limit_ns) else { break };
             match happening {
+                Happening::Tick if progress(self.record.report.calls).is_break() => return None,
                 Happening::Tick => self.tick(),
                 Happening::End { cpu, generation } => self.end(cpu, generation),
                 Happening::Nap => self.give(WORKER, Work::GracePeriod),
@@ -175,7 +180,7 @@ impl<'a> World<'a> {
         }
         let unfinished = self.record.report.calls < self.options.calls;
         let now = if unfinished { self.options.limit_ns } else { self.events.now() };
-        self.record.finish(self.options.calls, now)
+        Some(self.record.finish(self.options.calls, now))
     }
 
     fn tick(&mut self) {
