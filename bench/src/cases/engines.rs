@@ -134,7 +134,6 @@ struct Bench<'t> {
 }
 
 /// What a reader's callbacks say.
-#[derive(Debug)]
 struct Probes {
     queued: AtomicU64,
     times: Mutex<Histogram<u64>>,

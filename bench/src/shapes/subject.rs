@@ -10,7 +10,6 @@ use super::value::Value;
 use crate::cases::maps::Map;
 
 /// What all operations of a round have in common.
-#[derive(Debug)]
 pub(crate) struct Job<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) ledger: &'static Ledger,
@@ -69,7 +68,6 @@ pub(crate) trait Subject: Sized + Send + Sync + 'static {
 }
 
 /// A table, whose keys come and go if it churns, and else stay.
-#[derive(Debug)]
 pub(crate) struct Keyed<T, const CHURNS: bool> {
     table: T,
     none: Key,

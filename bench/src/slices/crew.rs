@@ -23,7 +23,7 @@ use scopeguard::{ScopeGuard, defer_on_unwind, guard};
 
 use super::control::{Ball, Control};
 use super::judge::Span;
-use super::{Part, Row, TOLD, Told, WARM_UP, verdict};
+use super::{Aim, Part, Row, TOLD, Told, WARM_UP, verdict};
 use crate::clock::thread_cpu_time;
 
 /// Looks before a CPU is offered to others: the one that is waited for may need it.
@@ -221,7 +221,7 @@ impl<'a> Crew<'a> {
             did: part.did.get(),
             cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
             switches: after.switches - before.switches,
-            slept: row.blocks && after.sleeps > before.sleeps,
+            slept: row.aim == Aim::Compared && after.sleeps > before.sleeps,
             cpus: [before.cpu, after.cpu],
             told: TOLD.get(),
             others: others_ran,
@@ -256,15 +256,24 @@ impl<'a> Crew<'a> {
     /// # Panics
     /// If another thread has panicked.
     fn wait(&self, holds: impl Fn() -> bool) {
-        let mut looks = 0;
-        while !holds() {
-            assert!(!self.is_broken.load(Ordering::Relaxed), "no thread of a row panics");
-            looks += 1;
-            if self.is_crowded || looks % LOOKS_BEFORE_YIELD == 0 {
-                thread::yield_now();
-            } else {
-                std::hint::spin_loop();
+        spin_until(self.is_crowded, || {
+            holds() || {
+                assert!(!self.is_broken.load(Ordering::Relaxed), "no thread of a row panics");
+                false
             }
+        });
+    }
+}
+
+/// Spins until it holds. Where CPUs are few, it offers its own to others at each look.
+pub(crate) fn spin_until(is_crowded: bool, mut holds: impl FnMut() -> bool) {
+    let mut looks = 0_u32;
+    while !holds() {
+        looks = looks.wrapping_add(1);
+        if is_crowded || looks.is_multiple_of(LOOKS_BEFORE_YIELD) {
+            thread::yield_now();
+        } else {
+            std::hint::spin_loop();
         }
     }
 }

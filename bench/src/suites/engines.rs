@@ -22,13 +22,6 @@ const WORK_COMPARED: usize = 2;
 /// Work is measured in so many rounds in place of each one.
 const WORK_PARTS: u32 = 4;
 
-/// What the figures are to be held against, and why they differ.
-const PAPER: &str = "in figure 7 rcu_poll's latencies are more than ten times below those of the \
-    other two: over 100 ms under rcu_ltimer, up to almost a minute under rcu_sched, whose CPUs, \
-    one after the other, are seconds from a context switch. rcu_poll interrupts CPUs and runs on \
-    them at once; here no engine can force a reader, the worker is a thread that waits for a CPU, \
-    and a callback whose grace period another thread has ended waits for the worker's next tick";
-
 /// Readers a CPU that wait for it in turn: so they are far from their next quiescent state, as the
 /// CPUs of figure 7 were.
 const CROWD: usize = 8;
@@ -50,10 +43,19 @@ pub struct Load {
     pub quiescent_every: u32,
 }
 
+/// What a case has of its own.
+#[derive(Debug, Deserialize)]
+pub struct Own {
+    readers: Readers,
+    /// What the figures are to be held against, and why they differ.
+    #[serde(default)]
+    paper: Option<String>,
+}
+
 /// How many threads look up.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Readers {
+enum Readers {
     /// As many as are asked for.
     Asked,
     /// So many that one CPU is left for the worker, which is a thread: where readers keep all CPUs
@@ -88,7 +90,7 @@ pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite
     let threads = load.threads.map_or(cpus, |threads| threads as usize).max(1);
     let quiescent_every = load.quiescent_every.max(1) as usize;
     let planned = scenes.into_iter().filter_map(|scene| {
-        let (tree, threads) = (Arc::clone(&tree), scene.what.count(threads, cpus)?);
+        let (tree, threads) = (Arc::clone(&tree), scene.what.readers.count(threads, cpus)?);
         let load = Loaded { tree, threads, quiescent_every };
         Some(plan(scene, engines.clone(), load, options))
     });
@@ -130,7 +132,7 @@ fn note(tree: &Tree, threads: usize, quiescent_every: usize) -> String {
 }
 
 fn plan(
-    scene: &'static Scene<Readers>,
+    scene: &'static Scene<Own>,
     engines: Vec<Engine>,
     load: Loaded,
     options: &Options,
@@ -148,7 +150,7 @@ fn plan(
             measure(engines[number], &load, duration)
         })?;
         case.notes.extend(apart(&case).filter(|_| !is_work));
-        case.notes.extend((scene.id == "latency").then(|| PAPER.to_owned()));
+        case.notes.extend(scene.what.paper.clone());
         Some(case)
     })
 }
@@ -207,7 +209,7 @@ mod tests {
         let of = |cases: &[&str], threads, cpus| -> Vec<_> {
             let cases: Vec<_> = cases.iter().map(|&case| case.to_owned()).collect();
             let scenes = SUITES.engines.chosen(&cases).expect("they are listed").into_iter();
-            scenes.filter_map(|of| Some((of.id, of.what.count(threads, cpus)?))).collect()
+            scenes.filter_map(|of| Some((of.id, of.what.readers.count(threads, cpus)?))).collect()
         };
         let [work, busy, spare, crowded] = ["work", "latency", "latency-spare", "latency-crowded"];
         assert_eq!(of(&[], 4, 4), [(work, 4), (busy, 4), (spare, 3), (crowded, 32)]);

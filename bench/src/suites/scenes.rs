@@ -14,11 +14,10 @@ use super::rounds::{Case, Session};
 use super::{Options, Planned, Suite};
 use crate::Error;
 use crate::cases::domains::Used;
-use crate::cases::grace::{IdleThreads, steps_for};
+use crate::cases::grace::{Beside, idle, steps_for};
 use crate::cases::loops::{Loop, Looped};
 use crate::cases::replace::Limit;
-use crate::cases::store::Loaders;
-use crate::cases::{boot, domains, enqueue, garbage, hash, memory, readers, stall, tail, update};
+use crate::cases::{domains, enqueue, garbage, hash, memory, stall, store, update};
 use crate::rivals::{self, Rival};
 use crate::sample::Sample;
 use crate::units;
@@ -124,28 +123,34 @@ impl Scenes<What> {
                 })
             }
             What::Store(threads) => Planned::new(case, (rounds, budget), move |session, case| {
-                let places = rivals::that(|rival| Some(rival.store?())).collect();
-                let loaders = Loaders::gather(places, threads);
-                let loaders = gathered(session, &case, loaders)?;
-                let rows: Vec<_> = rivals.iter().map(|rival| loaders.row(rival.name)).collect();
-                session.slices(case, &rows, budget)
+                let places = rivals.iter().filter_map(|rival| Some((rival.name, rival.store?())));
+                let places: Vec<store::Place> = places.collect();
+                let rows: Vec<_> = places.iter().map(store::row).collect();
+                let title = case.title.clone();
+                let stored = || session.slices(case, &rows, budget);
+                let stored = store::loaded(&places, threads, stored);
+                gathered(session, &title, stored)
             }),
             What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
-                let idle = if let What::Wait { idle, .. } = what { idle } else { 0 };
+                let threads = if let What::Wait { idle, .. } = what { idle } else { 0 };
                 Planned::new(case, (rounds, budget), move |session, case| {
                     let flavours = rivals.iter().filter_map(|rival| Some(rival.wait?()));
-                    let idle = IdleThreads::gather(flavours.collect(), idle);
-                    let idle = gathered(session, &case, idle)?;
+                    let flavours: Vec<_> = flavours.collect();
                     let steps = steps_for(SECTION);
-                    session.interleave(rounds, case, budget, &mut |number| {
-                        let beside = |readers, steps| idle.beside(number, readers, steps);
+                    let mut measure = |number: usize| {
+                        let flavour = &*flavours[number];
+                        let beside = |readers, steps| Beside { flavour, readers, steps };
                         match what {
                             What::Wait { readers, .. } => beside(readers, 0).measure(budget),
                             What::Grace(readers) => beside(readers, steps).measure(budget / 2),
                             What::Contended(readers) => beside(readers, steps).contend(budget),
                             _ => unreachable!("these are the three that wait"),
                         }
-                    })
+                    };
+                    let title = case.title.clone();
+                    let waited = || session.interleave(rounds, case, budget, &mut measure);
+                    let waited = idle(&flavours, threads, waited);
+                    gathered(session, &title, waited)
                 })
             }
             _ => {
@@ -168,13 +173,16 @@ impl Scenes<What> {
     }
 }
 
-/// The threads of a case, which is left out if there are not so many.
-fn gathered<T>(session: &mut Session<'_>, case: &Case, threads: io::Result<T>) -> Option<T> {
-    threads
-        .inspect_err(|error| {
-            session.host.note(&format_args!("{}: left out: {error}", case.title));
-        })
-        .ok()
+/// What was measured beside threads; the case is left out if there are not so many.
+fn gathered(
+    session: &mut Session<'_>,
+    title: &str,
+    measured: io::Result<Option<Case>>,
+) -> Option<Case> {
+    measured.unwrap_or_else(|error| {
+        session.host.note(&format_args!("{title}: left out: {error}"));
+        None
+    })
 }
 
 /// A case of stalls, with a note of who has filled the memory up to the bound, also in a try that
@@ -217,9 +225,7 @@ impl What {
         let hoards = rival.replace.filter(|_| rival.hoards);
         let queue = rival.enqueue.zip(rival.replace);
         match self {
-            Self::Boot(readers) => {
-                served(rival.boot, move |make| boot::measure(make, readers, times))
-            }
+            Self::Boot(readers) => served(rival.boot, move |measure| measure(readers, times)),
             Self::Blocked => served(rival.blocked, move |measure| measure(time)),
             Self::Domains(used) => {
                 served(rival.domain, move |memory| domains::measure(memory, used, count))
@@ -232,9 +238,9 @@ impl What {
                 let site = || make(Limit::Usual);
                 update::measure(site, readers, times, timed, |ns| 1e9 / ns)
             }),
-            Self::Tail => served(rival.replace, move |make| tail::measure(make, count)),
+            Self::Tail => served(rival.replace, move |make| update::tail(make, count)),
             Self::Readers(readers) => {
-                served(rival.replace, move |make| readers::measure(make, readers, time))
+                served(rival.replace, move |make| update::beside(make, readers, time))
             }
             Self::Hash(percent) => served(rival.hash, move |make| {
                 hash::measure(make, &hash::keys(), TABLE_THREADS, percent, count, seed)

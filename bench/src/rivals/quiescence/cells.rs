@@ -14,8 +14,7 @@ use quiescence::cell::{Cache, ExactCell, Snapshot};
 use quiescence::hazard::{self, HazardPointer};
 use quiescence::sync::{Latch, SeqLock};
 
-use crate::cases::loops::{Loop, timed};
-use crate::cases::read::SLOT;
+use crate::cases::loops::{Loop, SLOT, timed};
 use crate::cases::wait::{Flavour, Member, chain, sections};
 use crate::serve::{arcs, copied};
 

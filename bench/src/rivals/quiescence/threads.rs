@@ -8,7 +8,6 @@ use quiescence::{
     tag::{DomainTag, Private, ThreadTag},
 };
 
-use crate::cases::boot::{self, Slots};
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
 use crate::serve::{self, Replace, replace};
@@ -138,17 +137,6 @@ impl<K: ThreadTag> Member for Qsbr<K> {
     }
 }
 
-/// A table of slots in a domain, of threads or a sleepable one.
-impl<K: DomainTag> boot::Site for Rcu<Slots, K> {
-    fn look_up(&self, number: u64) {
-        self.load(&self.domain().read()).look_up(number);
-    }
-
-    fn boot(&self, updates: u64) {
-        boot::boot(updates, |table| self.swap(table), || self.domain().synchronize_expedited());
-    }
-}
-
 impl serve::Domain for Domain {
     fn new() -> Self {
         Self::new()
@@ -162,5 +150,9 @@ impl serve::Domain for Domain {
 
     fn wait(&self) {
         self.synchronize();
+    }
+
+    fn wait_in_a_hurry(&self) {
+        self.synchronize_expedited();
     }
 }
