@@ -115,7 +115,7 @@ impl Beside<'_> {
         let &Beside { flavour, readers, steps } = self;
         let read = |cue: &Cue<'_>| {
             let mut member = flavour.enrol();
-            cue.work(|stop| member.read_until(stop, steps, &mut 1))
+            cue.work(|stop| member.read_until(stop, steps))
         };
         let scene = Scene::beside(readers, read, |cue| {
             let mut member = flavour.enrol();

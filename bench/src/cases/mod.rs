@@ -8,8 +8,8 @@
 //! - Replace and retire ([`replace`]: by whom): [`update`], what it costs, what it does to readers,
 //!   and what many of them read meanwhile; [`stall`] and [`memory`], what waits when a reader
 //!   stalls.
-//! - [`hash`]: the same in a hash table, beside maps. [`maps`]: maps of any size, for any key.
-//!   [`ids`]: tables that give out ids.
+//! - [`hash`]: the same in a hash table, beside maps, and tables that give out ids. [`maps`]: maps
+//!   of any size, for any key.
 //! - [`enqueue`]: callbacks, and waiting for them.
 //! - Sleepable domains: [`boot`], a burst of grace periods; [`blocked`], a reader that stays;
 //!   [`domains`], their memory.
@@ -33,7 +33,6 @@ pub(crate) mod form;
 pub(crate) mod garbage;
 pub(crate) mod grace;
 pub(crate) mod hash;
-pub(crate) mod ids;
 pub(crate) mod loops;
 pub(crate) mod maps;
 pub(crate) mod memory;

@@ -158,10 +158,10 @@ impl Member for LocalHandle {
         }
     }
 
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
-        sections(stop, || {
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
+        sections(stop, |x| {
             let _guard = self.pin();
-            *x = chain(*x, steps);
+            chain(x, steps)
         })
     }
 }

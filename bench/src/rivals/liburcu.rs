@@ -128,9 +128,9 @@ impl Member for Registered {
         unsafe { (self.flavour.synchronize)() };
     }
 
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
         // SAFETY: this thread is registered; both references outlive the call, and C reads the
         // flag with an atomic load.
-        unsafe { (self.flavour.read_until)(stop, steps, x) }
+        unsafe { (self.flavour.read_until)(stop, steps, &mut 1) }
     }
 }

@@ -64,11 +64,6 @@ const PATIENCE_MIN: Duration = Duration::from_millis(250);
 /// The parts of a slice between which the clock is read.
 const PARTS: usize = 64;
 
-thread_local! {
-    /// What the parts of the last slice of the thread tell.
-    static TOLD: Cell<Told> = const { Cell::new(Told::NOTHING) };
-}
-
 /// Something that is timed.
 pub(crate) struct Row<'a> {
     /// Threads that work at once.
@@ -128,11 +123,13 @@ pub(crate) struct Part<'a> {
     over: (&'a AtomicU64, u64),
     /// How often it has done the operation.
     did: Cell<u64>,
+    /// What its parts tell.
+    told: Cell<Told>,
 }
 
 impl<'a> Part<'a> {
     fn new(me: usize, count: u64, slice: Option<u32>, over: (&'a AtomicU64, u64)) -> Part<'a> {
-        Part { me, count, slice, over, did: Cell::new(count) }
+        Part { me, count, slice, over, did: Cell::new(count), told: Cell::new(Told::NOTHING) }
     }
 
     /// A part whose count is always done, and that is not timed.
@@ -207,7 +204,7 @@ impl<'a> Part<'a> {
         }
         self.done(done);
         let sum = took.iter().sum();
-        TOLD.set(Told::by(&mut took));
+        self.told.set(Told::by(&mut took));
         sum
     }
 }
@@ -309,7 +306,7 @@ pub(crate) fn run(
         let leader = crew.start(scope, wanted.pin);
         // Threads that the library starts for itself are not to have the priority of a measurement.
         for row in rows.iter().filter(|row| row.threads == 1) {
-            crew.try_once(row);
+            (row.body)(&Part::alone(0, 1));
         }
         let raised = (raised(), raised_session());
         let watch = verdict::Watch::begin();

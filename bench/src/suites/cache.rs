@@ -60,10 +60,24 @@ fn load(lesson: &str, geometry: &Geometry) -> Box<dyn Load> {
 pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Result<Suite, Error> {
     let lessons = SUITES.cache.chosen(groups)?;
     let (chosen, base) = options.choose(&Form::ALL, |form| form.name(), &SUITES.cache.bases)?;
-    let planned = lessons.into_iter().filter_map(|lesson| {
-        let forms = lesson.what.chosen(&chosen);
-        (!forms.is_empty()).then(|| plan(lesson, forms, *geometry, options))
+    let geometry = *geometry;
+    let planned = lessons.into_iter().map(|scene| {
+        let Scene { id, title, what: lesson, .. } = scene;
+        let forms = chosen.iter().copied().filter(|form| lesson.forms.contains(form));
+        let forms: Vec<Form> = forms.collect();
+        let names = forms.iter().map(|form| (form.name(), *form == Form::After));
+        let case = Case::new(*id, *title, SUITES.cache.metrics(scene), names);
+        let (rounds, budget) = SUITES.cache.amount(scene).of(options);
+        Planned::new(case, (rounds, budget), move |session, case| {
+            let load = load(id, &geometry);
+            let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
+            let mut case = session.slices(case, &rows, budget)?;
+            case.notes.push(lesson.said(&case));
+            case.notes.push(format!("for a Rust struct: {}", lesson.means));
+            Some(case)
+        })
     });
+    let planned = planned.filter(|planned| !planned.case.rivals.is_empty());
     let mut planned: Vec<Planned> = planned.collect();
     if let Some(first) = planned.first_mut() {
         first.case.notes.push(geometry.describe());
@@ -72,37 +86,12 @@ pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Res
 }
 
 impl Lesson {
-    /// Those of these forms that it has.
-    fn chosen(&self, forms: &[Form]) -> Vec<Form> {
-        forms.iter().copied().filter(|form| self.forms.contains(form)).collect()
-    }
-
     /// What was published of it. The prefetch of the first miss is half the way where it has two.
     fn said(&self, case: &Case) -> String {
         let has_two = self.forms.contains(&Form::Halfway);
         let first = if has_two { Form::Halfway } else { Form::After };
         beside(self.published, case.ratio(first.name(), Form::Before.name(), 0))
     }
-}
-
-fn plan(
-    scene: &'static Scene<Lesson>,
-    forms: Vec<Form>,
-    geometry: Geometry,
-    options: &Options,
-) -> Planned {
-    let Scene { id, title, what: lesson, .. } = scene;
-    let names = forms.iter().map(|form| (form.name(), *form == Form::After));
-    let case = Case::new(*id, *title, SUITES.cache.metrics(scene), names);
-    let (rounds, budget) = SUITES.cache.amount(scene).of(options);
-    Planned::new(case, (rounds, budget), move |session, case| {
-        let load = load(id, &geometry);
-        let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
-        let mut case = session.slices(case, &rows, budget)?;
-        case.notes.push(lesson.said(&case));
-        case.notes.push(format!("for a Rust struct: {}", lesson.means));
-        Some(case)
-    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use quiescence::tuning::Engine;
 use serde::Deserialize;
 
 use super::SUITES;
-use super::listed::Scene;
 use super::rounds::{Case, Series};
 use super::{Options, Planned, Suite};
 use crate::Error;
@@ -84,7 +83,7 @@ impl Readers {
 pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite, Error> {
     let scenes = SUITES.engines.chosen(cases)?;
     let bases = &SUITES.engines.bases;
-    let (engines, base) = options.choose(&Engine::ALL, |engine| engine.name(), bases)?;
+    let (chosen, base) = options.choose(&Engine::ALL, |engine| engine.name(), bases)?;
     let tree = Arc::new(tree(load)?);
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let threads = load.threads.map_or(cpus, |threads| threads as usize).max(1);
@@ -92,7 +91,23 @@ pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite
     let planned = scenes.into_iter().filter_map(|scene| {
         let (tree, threads) = (Arc::clone(&tree), scene.what.readers.count(threads, cpus)?);
         let load = Loaded { tree, threads, quiescent_every };
-        Some(plan(scene, engines.clone(), load, options))
+        let (chosen, metrics) = (chosen.clone(), SUITES.engines.metrics(scene));
+        let rivals = chosen.iter().map(|engine| (engine.name(), true));
+        let case = Case::new(format!("engines/{}", scene.id), scene.title, metrics, rivals);
+        let (rounds, duration) = SUITES.engines.amount(scene).of(options);
+        let is_work = scene.id == "work";
+        let (compared, parts) =
+            if is_work { (WORK_COMPARED, WORK_PARTS) } else { (metrics.len(), 1) };
+        let (case, rounds) = (case.comparing(compared), rounds.saturating_mul(parts));
+        Some(Planned::new(case, (rounds, duration), move |session, case| {
+            let measure = if is_work { engines::work } else { engines::latencies };
+            let mut case = session.interleave(rounds, case, duration, &mut |number| {
+                measure(chosen[number], &load, duration)
+            })?;
+            case.notes.extend(apart(&case).filter(|_| !is_work));
+            case.notes.extend(scene.what.paper.clone());
+            Some(case)
+        }))
     });
     let planned: Vec<Planned> = planned.collect();
     if planned.is_empty() {
@@ -123,36 +138,12 @@ fn note(tree: &Tree, threads: usize, quiescent_every: usize) -> String {
          look-ups. An iteration is {} look-ups of a thread; CPU each is the whole process's time \
          for one, CPU of all CPUs; a callback takes from call() to being run, a waiter as long as \
          synchronize(). Nothing is lazy",
-        tree.len(),
-        tree.files().len(),
+        tree.entries.len(),
+        tree.files.len(),
         threads,
         units::count(quiescent_every as u64),
         units::count(engines::LOOK_UPS as u64)
     )
-}
-
-fn plan(
-    scene: &'static Scene<Own>,
-    engines: Vec<Engine>,
-    load: Loaded,
-    options: &Options,
-) -> Planned {
-    let rivals = engines.iter().map(|engine| (engine.name(), true));
-    let metrics = SUITES.engines.metrics(scene);
-    let case = Case::new(format!("engines/{}", scene.id), scene.title, metrics, rivals);
-    let (rounds, duration) = SUITES.engines.amount(scene).of(options);
-    let is_work = scene.id == "work";
-    let (compared, parts) = if is_work { (WORK_COMPARED, WORK_PARTS) } else { (metrics.len(), 1) };
-    let (case, rounds) = (case.comparing(compared), rounds.saturating_mul(parts));
-    Planned::new(case, (rounds, duration), move |session, case| {
-        let measure = if is_work { engines::work } else { engines::latencies };
-        let mut case = session.interleave(rounds, case, duration, &mut |number| {
-            measure(engines[number], &load, duration)
-        })?;
-        case.notes.extend(apart(&case).filter(|_| !is_work));
-        case.notes.extend(scene.what.paper.clone());
-        Some(case)
-    })
 }
 
 /// How far apart the engines are; nothing of a single one.

@@ -329,7 +329,9 @@ mod tests {
                     // Beside other tests, which free, memory may seem to be none.
                     let may_be_unknown = matches!(scene.what, What::Memory);
                     let are_figures = may_be_unknown || values.iter().all(is_figure);
-                    let is_plausible = are_figures && is_plausible(scene.what, name, &values);
+                    let times = little(suite.amount(scene)).times[0];
+                    let is_plausible =
+                        are_figures && is_plausible(scene.what, name, times, &values);
                     assert!(is_plausible, "{}: {name}: {values:?}", scene.id);
                 }
             }
@@ -342,7 +344,7 @@ mod tests {
         scene: &'static Scene<What>,
         rivals: Vec<&'static Rival>,
     ) -> Vec<Option<Vec<f64>>> {
-        let (what, amount) = (scene.what, little(scene.what));
+        let (what, amount) = (scene.what, little(suite.amount(scene)));
         let one = |rival: &&'static Rival| {
             defer_on_unwind!(eprintln!("{}: {}", scene.id, rival.name));
             let row = match what {
@@ -376,20 +378,18 @@ mod tests {
     }
 
     /// What is to be seen in figures of a rival, beside that they are some.
-    fn is_plausible(what: What, name: &str, values: &[f64]) -> bool {
-        let frees_at_once = name.ends_with("rwlock");
+    fn is_plausible(what: What, name: &str, times: u64, values: &[f64]) -> bool {
+        // Updates are whole batches.
+        let most = if name.ends_with("rwlock") { 0 } else { times.next_multiple_of(64) };
         match (what, values) {
             (What::Loop(..) | What::Beside(_) | What::Store(_), &[ns])
             | (What::Call | What::Barrier, &[ns]) => ns > 0.0,
             (What::Wait { .. } | What::Grace(_), &[p50, p99]) => p50 <= p99,
             (What::Contended(_), &[.., grace_periods]) => grace_periods > 0.0,
             (What::Boot(_), &[ns, _, look_ups]) => ns > 0.0 && look_ups > 0.0,
-            (What::Garbage, &[_, waiting, _]) => {
-                waiting <= if frees_at_once { 0.0 } else { little(what).times[0] as f64 }
-            }
+            (What::Garbage, &[_, waiting, _]) => waiting <= most as f64,
             (What::Update(_) | What::StoreNew(_), &[speed, cpu_ns, p99_9, peak]) => {
-                let peak_max = if frees_at_once { 0.0 } else { little(what).times[0] as f64 };
-                speed > 0.0 && cpu_ns > 0.0 && p99_9 > 0.0 && peak <= peak_max
+                speed > 0.0 && cpu_ns > 0.0 && p99_9 > 0.0 && peak <= most as f64
             }
             (What::Tail, &[p99_9, p50, _, p99, p90]) => {
                 p50 > 1.0 && [p50, p90, p99, p99_9].is_sorted()
@@ -403,23 +403,10 @@ mod tests {
         }
     }
 
-    /// As little as can be measured: the updates whole batches.
-    fn little(what: What) -> Amount {
-        let (times, timed) = match what {
-            What::Loop(..) | What::Beside(_) | What::Store(_) | What::Wait { .. } => (0, 0),
-            What::Grace(_) | What::Call | What::Barrier => (2, 0),
-            What::Contended(_) | What::Hash(_) | What::Ids(..) => (1, 0),
-            What::Readers(_) => (1_000_000, 0),
-            What::Boot(_) => (50, 0),
-            What::Blocked | What::Stall => (3_000_000, 0),
-            What::Domains(_) => (20, 0),
-            What::StoreNew(_) => (256, 20),
-            What::Garbage => (2000, 0),
-            What::Update(_) => (640, 100),
-            What::Tail => (200, 0),
-            What::Memory => (2000, 0),
-        };
-        Amount { timed: [timed; 2], ..Amount::time([times; 2]) }
+    /// A small part of what is measured quickly.
+    fn little(quick: Amount) -> Amount {
+        let (times, timed) = (quick.times[1] / 20, quick.timed[1] / 20);
+        Amount { times: [times.max(2); 2], timed: [timed; 2], ..quick }
     }
 
     #[test]

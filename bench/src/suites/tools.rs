@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::SUITES;
-use super::listed::Scene;
 use super::rounds::Case;
 use super::{Options, Planned, Suite, beside, by, in_threads, one_and_several};
 use crate::Error;
@@ -28,55 +27,44 @@ pub struct Tool {
 ///
 /// # Errors
 /// If a form is named that there is not.
+///
+/// # Panics
+/// When it runs: if the two forms of a program do not do the same.
 pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Result<Suite, Error> {
     let scenes = SUITES.tools.chosen(groups)?;
     let (forms, base) = options.choose(&Form::BOTH, |form| form.name(), &SUITES.tools.bases)?;
-    let mut planned = Vec::new();
-    for scene in scenes {
-        let threads = one_and_several(threads.as_slice());
-        for &count in &threads {
-            // Said once: what was published has many CPUs.
-            let is_said = threads.last() == Some(&count);
-            planned.push(plan(scene, is_said, count, forms.clone(), options));
-        }
-    }
-    Ok(Suite::new("tools", base, planned))
-}
-
-fn id(scene: &Scene<Tool>, threads: usize) -> String {
-    format!("{}/{}", scene.id, in_threads(threads))
-}
-
-fn plan(
-    scene: &'static Scene<Tool>,
-    is_said: bool,
-    threads: usize,
-    forms: Vec<Form>,
-    options: &Options,
-) -> Planned {
-    let rivals = forms.iter().map(|form| (form.name(), *form == Form::After));
-    let (id, title) = (id(scene, threads), format!("{}; {}", scene.title, by(threads)));
-    let case = Case::new(id, title, SUITES.tools.metrics(scene), rivals);
-    let ((rounds, budget), seed) = (SUITES.tools.amount(scene).of(options), options.seed);
-    Planned::new(case, (rounds, budget), move |session, case| {
-        let program = Program::of(scene.id);
-        let operations = program.operations_in(threads, budget);
-        // What each round's threads have added up in their first form.
-        let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-        let mut measured = 0;
-        let mut case = session.interleave(rounds, case, budget, &mut |number| {
-            let seed = seed.wrapping_add(measured / forms.len() as u64);
-            measured += 1;
-            let (sample, seen) = program.measure(forms[number], threads, operations, seed);
-            let first = sums.entry(seed).or_insert_with(|| seen.clone());
-            assert_eq!(*first, seen, "both forms of {} do the same", scene.id);
-            sample
-        })?;
-        let here = case.ratio(Form::After.name(), Form::Before.name(), 0);
-        let published = is_said.then(|| beside(scene.what.published, here));
-        case.notes.extend(published.filter(|published| !published.is_empty()));
-        Some(case)
-    })
+    let threads = one_and_several(threads.as_slice());
+    let cases =
+        scenes.into_iter().flat_map(|scene| threads.iter().map(move |count| (scene, *count)));
+    let planned = cases.map(|(scene, count)| {
+        let rivals = forms.iter().map(|form| (form.name(), *form == Form::After));
+        let id = format!("{}/{}", scene.id, in_threads(count));
+        let title = format!("{}; {}", scene.title, by(count));
+        let case = Case::new(id, title, SUITES.tools.metrics(scene), rivals);
+        let ((rounds, budget), seed) = (SUITES.tools.amount(scene).of(options), options.seed);
+        // Said once: what was published has many CPUs.
+        let (forms, is_said) = (forms.clone(), threads.last() == Some(&count));
+        Planned::new(case, (rounds, budget), move |session, case| {
+            let program = Program::of(scene.id);
+            let operations = program.operations_in(count, budget);
+            // What each round's threads have added up in their first form.
+            let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+            let mut measured = 0;
+            let mut case = session.interleave(rounds, case, budget, &mut |number| {
+                let seed = seed.wrapping_add(measured / forms.len() as u64);
+                measured += 1;
+                let (sample, seen) = program.measure(forms[number], count, operations, seed);
+                let first = sums.entry(seed).or_insert_with(|| seen.clone());
+                assert_eq!(*first, seen, "both forms of {} do the same", scene.id);
+                sample
+            })?;
+            let here = case.ratio(Form::After.name(), Form::Before.name(), 0);
+            let published = is_said.then(|| beside(scene.what.published, here));
+            case.notes.extend(published.filter(|published| !published.is_empty()));
+            Some(case)
+        })
+    });
+    Ok(Suite::new("tools", base, planned.collect()))
 }
 
 #[cfg(test)]

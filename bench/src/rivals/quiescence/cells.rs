@@ -63,7 +63,7 @@ impl Member for &Snapshot<[u64; 4]> {
         self.store([1; 4]);
     }
 
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
-        sections(stop, || *x = chain(*x | self.load()[0], steps))
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
+        sections(stop, |x| chain(x | self.load()[0], steps))
     }
 }

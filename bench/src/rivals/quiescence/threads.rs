@@ -101,10 +101,10 @@ impl<K: ThreadTag> Member for (Reader<K>, &Domain<K>) {
         self.1.synchronize();
     }
 
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
-        sections(stop, || {
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
+        sections(stop, |x| {
             let _guard = self.0.read();
-            *x = chain(*x, steps);
+            chain(x, steps)
         })
     }
 }
@@ -127,12 +127,13 @@ impl<K: ThreadTag> Member for Qsbr<K> {
         Qsbr::synchronize(self);
     }
 
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
-        sections(stop, || {
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
+        sections(stop, |x| {
             let guard = self.read();
-            *x = chain(*x, steps);
+            let x = chain(x, steps);
             drop(guard);
             self.quiescent_state();
+            x
         })
     }
 }
