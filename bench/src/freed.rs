@@ -1,8 +1,9 @@
 //! What of a design's objects is not freed yet.
 //!
-//! How many are freed, and how many were given up, say counters of the library's: whoever frees adds
-//! to the word of its CPU, without a locked instruction, and at the same cost for all rivals. A
-//! design has its own, as a static: some free the last few of theirs in another one's measurement.
+//! How many are freed, and how many were given up, say counters of the library's: whoever frees
+//! adds to the word of its CPU, without a locked instruction, and at the same cost for all rivals.
+//! A design has its own, as a static: some free the last few of theirs in another one's
+//! measurement.
 
 /// Has what is `left` freed by `flush`, until that is all, or so many calls in a row have freed
 /// nothing.

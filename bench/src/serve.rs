@@ -3,8 +3,8 @@
 //!
 //! A measurement is compiled once for each rival, so that none pays for a call that another one
 //! saves. More traits are those of `rcu advise`, in [`shapes`](crate::shapes); and beside their
-//! only user those whose calls are virtual: [`Flavour`](crate::cases::wait::Flavour),
-//! [`Caller`](crate::cases::enqueue::Caller) and the site of [`boot`](crate::cases::boot).
+//! only user those whose calls are virtual: [`Flavour`](crate::cases::wait::Flavour) and
+//! [`Caller`](crate::cases::enqueue::Caller).
 
 use std::sync::Arc;
 

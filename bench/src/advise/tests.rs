@@ -102,7 +102,7 @@ fn each_design(check: impl Fn(Workload, &'static Design, &Plan)) {
         let plan = plan_of(workload);
         assert!(designs(workload).len() >= 3, "{workload:?} is no choice");
         for design in designs(workload) {
-            // Threads of other tests would free values in the lines of this one's.
+            // Readers of other tests would hold up what is freed in this one.
             let _turn = turn();
             check(workload, design, &plan);
         }

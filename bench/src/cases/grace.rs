@@ -1,8 +1,8 @@
 //! How long a grace period takes, and what waiting for it costs the readers.
 //!
-//! [`idle`] threads are registered and do nothing, each of them with every rival, so that all rivals
-//! wait for the same crowd: the threads are real, and parked in the kernel. A thread that asks for
-//! grace periods, and who reads meanwhile, comes and goes with each measurement.
+//! [`idle`] threads are registered and do nothing, each of them with every rival, so that all of
+//! these wait for the same crowd: the threads are real, and parked in the kernel. A thread that
+//! asks for grace periods, and who reads meanwhile, comes and goes with each measurement.
 
 use std::io;
 use std::thread;

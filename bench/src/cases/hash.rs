@@ -260,8 +260,8 @@ impl<M: Map<u64, Value>> Table for Mapped<M> {
 /// Values by ids that the table gives out: look-ups, and updates that remove a value and insert
 /// another one, under a new id.
 ///
-/// A map is such a table by numbers that are counted up. The current id of a key is in an array that
-/// all tables pay alike for. So a look-up may have an id that is gone; then it takes the next.
+/// A map is such a table by numbers that are counted up. The current id of a key is in an array
+/// that all tables pay alike for. So a look-up may have an id that is gone; then it takes the next.
 impl<T: Ids<u64>> Table for Numbered<T> {
     fn run(&self, operations: &[Operation], rounds: usize) {
         let search = |(): &mut (), key| {

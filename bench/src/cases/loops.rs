@@ -235,8 +235,8 @@ fn read<R: Replace, const IS_NESTED: bool>(
     timed(batches, &mut scheme.thread(), once, R::pause)
 }
 
-/// What a cell holds: four words whose sum is always 1. A reader that sees half of one value and half
-/// of another finds another sum, and the loop says so.
+/// What a cell holds: four words whose sum is always 1. A reader that sees half of one value and
+/// half of another finds another sum, and the loop says so.
 pub(crate) type Words = [u64; 4];
 
 /// Words whose sum is 1, all of them different for each number.

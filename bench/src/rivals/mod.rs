@@ -53,7 +53,7 @@ use hashbrown::HashTable;
 use slotmap::{DefaultKey, SlotMap};
 
 use crate::advise::KeyIndex;
-use crate::cases::domains;
+use crate::cases::domains::{self, Used};
 use crate::cases::enqueue::Caller;
 use crate::cases::hash::{self, Chains, Mapped};
 use crate::cases::loops::{self, Loop, Looped, reads};
@@ -180,7 +180,7 @@ pub(crate) struct Rival {
     pub(crate) wait: Option<fn() -> Box<dyn Flavour>>,
     pub(crate) boot: Option<fn(usize, u64) -> Sample>,
     pub(crate) blocked: Option<fn(Duration) -> Sample>,
-    pub(crate) domain: Option<domains::Memory>,
+    pub(crate) domain: Option<fn(Used, usize) -> Sample>,
     pub(crate) store: Option<fn() -> Box<dyn serve::Arcs>>,
 }
 
@@ -416,7 +416,7 @@ impl Rival {
 
     /// Thousands of domains, or of locks.
     const fn domain<D: serve::Domain>(self) -> Self {
-        Self { domain: Some(domains::memory::<D>), ..self }
+        Self { domain: Some(domains::measure::<D>), ..self }
     }
 
     /// Whether it takes part in any case.

@@ -4,14 +4,13 @@
 mod cells;
 mod epoch;
 mod maps;
-mod queues;
 mod srcu;
 mod sync;
 mod threads;
 
 use std::hint::black_box;
 
-use quiescence::collections::{CopyMap, HashMap, IdMap, Queue as Fifo, Stack};
+use quiescence::collections::{CopyMap, HashMap, IdMap, Queue, Stack};
 use quiescence::sync::{Counter, ExactCounter, Latch, LimitCounter, SeqLock};
 use quiescence::{ArcCell, Domain, Rcu, Srcu, cell::Snapshot, tag::ThreadTag, tuning::Fences};
 
@@ -24,7 +23,7 @@ use crate::cases::enqueue::{Closures, callback};
 use crate::cases::loops::{Loop, Looped, counts, nested, reads, sections, timed};
 use crate::cases::maps::Fast;
 use crate::cases::{blocked, boot};
-use crate::shapes::{Hash, Value, WORDS, Whole};
+use crate::shapes::{Hash, Value, WORDS, Whole, queueing};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence")
@@ -96,7 +95,7 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-limit")
         .limiter::<LimitCounter>()
         .times(Looped::Count, sync::count_limited),
-    Rival::ours("quiescence-queue").queue::<Fifo<Value>>(),
+    Rival::ours("quiescence-queue").queue::<Queue<Value>>(),
     Rival::ours("quiescence-stack").queue::<Stack<Value>>(),
     Rival::ours("quiescence-idmap").ids::<IdMap<Value>>().numbers::<IdMap<u64>>(),
     Rival::ours("quiescence-snapshot")
@@ -106,6 +105,10 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-latch").cell::<Latch<[u64; 4]>>(),
     Rival::ours("quiescence-cache").times(Looped::Guard, cells::cache),
 ];
+
+// A stack has no order but is a pool as well. Both wait in the same domain.
+queueing!(Queue, flush: quiescence::barrier());
+queueing!(Stack, flush: quiescence::barrier());
 
 /// A section of the global domain, without a word that is read.
 fn section() -> Loop {

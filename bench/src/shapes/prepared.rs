@@ -7,11 +7,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::ledger::Ledger;
 use super::plan::{Operation, Plan};
 use super::subject::{Job, Subject};
 #[cfg(test)]
 use super::table::Key;
+use super::value::Ledger;
 use crate::freed::drain;
 use crate::slices::Part;
 

@@ -3,10 +3,9 @@
 //! Each shape (table, counter, queue, ids) is one [`Subject`]; it turns an operation into the calls
 //! of the design, and notices what the design does wrong.
 
-use super::ledger::Ledger;
 use super::plan::{Operation, Plan};
 use super::table::Key;
-use super::value::Value;
+use super::value::{Ledger, Value};
 use crate::cases::maps::Map;
 
 /// What all operations of a round have in common.

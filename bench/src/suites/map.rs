@@ -247,8 +247,8 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
         }
         let mut measured = 0;
         session.interleave(rounds, case, budget, &mut |number| {
-            measured += 1;
             let seed = seed.wrapping_add(measured / kinds.len() as u64);
+            measured += 1;
             match maps.get(number) {
                 Some((map, operations)) => maps::measure(&**map, &scene.shape, *operations, seed),
                 None => scene.sample(kinds[number], seed),

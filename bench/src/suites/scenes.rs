@@ -17,7 +17,7 @@ use crate::cases::domains::Used;
 use crate::cases::grace::{Beside, idle, steps_for};
 use crate::cases::loops::{Loop, Looped};
 use crate::cases::replace::Limit;
-use crate::cases::{domains, enqueue, garbage, hash, memory, stall, store, update};
+use crate::cases::{enqueue, garbage, hash, memory, stall, store, update};
 use crate::rivals::{self, Rival};
 use crate::sample::Sample;
 use crate::units;
@@ -227,9 +227,7 @@ impl What {
         match self {
             Self::Boot(readers) => served(rival.boot, move |measure| measure(readers, times)),
             Self::Blocked => served(rival.blocked, move |measure| measure(time)),
-            Self::Domains(used) => {
-                served(rival.domain, move |memory| domains::measure(memory, used, count))
-            }
+            Self::Domains(used) => served(rival.domain, move |measure| measure(used, count)),
             Self::StoreNew(readers) => served(rival.stored, move |make| {
                 update::measure(make, readers, times, timed, |ns| ns)
             }),
