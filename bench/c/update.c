@@ -175,11 +175,12 @@ uint64_t rivals_update_read_until(const int32_t *stop)
 {
 	uint64_t sum = 0, reads = 0;
 
-	while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
+	/* Once at least: the others may be done before this thread has a CPU. */
+	do {
 		for (int i = 0; i < READS; i++)
 			sum += read_one();
 		reads += READS;
-	}
+	} while (!__atomic_load_n(stop, __ATOMIC_RELAXED));
 	/* Every read saw an object. */
 	if (sum != reads)
 		abort();

@@ -65,7 +65,7 @@ pub(crate) trait Worker {
     fn replace(&mut self, count: u64);
     /// Replaces an object for each place, and says how long it took.
     fn replace_timed(&mut self, samples: &mut [u32]);
-    /// Reads until told to stop; how many reads there were.
+    /// Reads until told to stop, but once at least; how many reads there were.
     fn read_until(&mut self, stop: &AtomicI32) -> u64;
     /// Reads [`READS`] times for each place, and says how long it took.
     fn read_timed(&mut self, samples: &mut [u32]);
@@ -155,8 +155,9 @@ impl<S: Replace, const WORDS: usize> Worker for Registered<'_, S, WORDS> {
 
     fn read_until(&mut self, stop: &AtomicI32) -> u64 {
         let (mut sum, mut reads) = (0_u64, 0);
-        // Relaxed: the flag ends the loop and publishes nothing.
-        while stop.load(Ordering::Relaxed) == 0 {
+        // Once at least: the others may be done before this thread has a CPU. Relaxed: the flag
+        // ends the loop and publishes nothing.
+        while reads == 0 || stop.load(Ordering::Relaxed) == 0 {
             for _ in 0..READS {
                 sum = sum.wrapping_add(self.read_one());
             }
