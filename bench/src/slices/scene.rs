@@ -150,8 +150,8 @@ pub(crate) fn usual_distance_ns() -> Option<f64> {
 }
 
 impl<R: Send> Scene<R> {
-    /// Has all acts played at once, each in a thread of its own, and on a CPU of its own where there
-    /// are enough, and what the caller does beside them. The first `timed` acts are timed.
+    /// Has all acts played at once, each in a thread of its own, and on a CPU of its own where
+    /// there are enough, and what the caller does beside them. The first `timed` acts are timed.
     pub(crate) fn play<'a, M>(
         timed: usize,
         acts: Vec<Act<'a, R>>,
