@@ -175,11 +175,12 @@ uint64_t rivals_update_read_until(const int32_t *stop)
 {
 	uint64_t sum = 0, reads = 0;
 
-	while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
+	/* Once at least: the others may be done before this thread has a CPU. */
+	do {
 		for (int i = 0; i < READS; i++)
 			sum += read_one();
 		reads += READS;
-	}
+	} while (!__atomic_load_n(stop, __ATOMIC_RELAXED));
 	/* Every read saw an object. */
 	if (sum != reads)
 		abort();
@@ -235,20 +236,11 @@ static void call_add(struct rcu_head *head)
 
 uint64_t rivals_calls_sum(void) { return __atomic_load_n(&calls_sum, __ATOMIC_RELAXED); }
 
-struct call *rivals_calls_new(uint64_t count)
-{
-	struct call *calls = malloc(count * sizeof(*calls));
-
-	if (!calls)
-		abort();
-	get_default_call_rcu_data();
-	return calls;
-}
-
-void rivals_calls_free(struct call *calls) { free(calls); }
+/* As many as are queued together at most: `BURST` in `src/cases/enqueue.rs` is the same number. */
+static struct call calls[1024];
 
 /* Queues so many, none of which is queued. The caller is registered. */
-void rivals_calls_queue(struct call *calls, uint64_t count)
+void rivals_calls_queue(uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++) {
 		calls[i].a = UINT64_MAX - 1;

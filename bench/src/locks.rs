@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 use std::mem;
 use std::sync::Arc;
 
-use crate::freed::Freed;
+use quiescence::sync::Counter;
+
 use crate::serve::{Arcs, Copied, Domain, replace};
 
 /// A lock around a value. A mutex reads as it writes: alone.
@@ -23,7 +24,7 @@ pub(crate) trait Lock<T>: Send + Sync + 'static {
 pub(crate) trait Locks: Default + Send + Sync + 'static {
     type Of<T: Send + Sync + 'static>: Lock<T>;
     /// Where the objects of this kind, and of no other, are counted when they are freed.
-    fn freed() -> &'static Freed;
+    fn freed() -> &'static Counter;
 }
 
 /// [`Lock`] and [`Locks`] for a lock, by its methods that read and write, and what becomes of their
@@ -40,8 +41,8 @@ macro_rules! lock {
         impl $crate::locks::Locks for $kind {
             type Of<T: Send + Sync + 'static> = $lock<T>;
 
-            fn freed() -> &'static $crate::freed::Freed {
-                static FREED: $crate::freed::Freed = $crate::freed::Freed::new();
+            fn freed() -> &'static ::quiescence::sync::Counter {
+                static FREED: ::quiescence::sync::Counter = ::quiescence::sync::Counter::new();
                 &FREED
             }
         }
@@ -66,7 +67,6 @@ macro_rules! lock {
 pub(crate) use lock;
 
 /// Everything under one lock.
-#[derive(Debug)]
 pub(crate) struct Locked<L>(pub(crate) L);
 
 impl<const WORDS: usize, L: Lock<[u64; WORDS]>> Copied<WORDS> for Locked<L> {

@@ -13,10 +13,8 @@ use quiescence::sync::{Counter, SeqLock};
 use quiescence::{ArcCell, Rcu, Srcu, epoch, hazard};
 
 use crate::cases::BATCH;
-use crate::cases::cells::{Words, loads, stores};
-use crate::cases::counters::counts;
 use crate::cases::enqueue::callback;
-use crate::cases::loops::{Loop, Looped, sections, timed};
+use crate::cases::loops::{Loop, Looped, Words, counts, loads, sections, stores, timed};
 use crate::cases::maps::{Fast, Key, Map};
 use crate::{Error, rivals};
 

@@ -3,12 +3,12 @@
 //!
 //! A measurement is compiled once for each rival, so that none pays for a call that another one
 //! saves. More traits are those of `rcu advise`, in [`shapes`](crate::shapes); and beside their
-//! only user those whose calls are virtual: [`Flavour`](crate::cases::wait::Flavour),
-//! [`Caller`](crate::cases::enqueue::Caller) and the site of [`boot`](crate::cases::boot).
+//! only user those whose calls are virtual: [`Flavour`](crate::cases::wait::Flavour) and
+//! [`Caller`](crate::cases::enqueue::Caller).
 
 use std::sync::Arc;
 
-use crate::freed::Freed;
+use quiescence::sync::Counter;
 
 /// Words in a place that is read and written whole.
 pub(crate) trait Copied<const WORDS: usize>: Send + Sync + 'static {
@@ -128,7 +128,7 @@ pub(crate) trait Replace: Default + Send + Sync + 'static {
     /// Registers the calling thread.
     fn thread(&self) -> Self::Thread;
     /// Where the objects of this design, and of no other, are counted when they are freed.
-    fn freed() -> &'static Freed;
+    fn freed() -> &'static Counter;
 
     /// Hands the object to `look`, inside the read-side section.
     fn read<T: Send + Sync + 'static, R>(
@@ -198,9 +198,9 @@ macro_rules! replace {
                 )?
             }
 
-            fn freed() -> &'static $crate::freed::Freed {
+            fn freed() -> &'static ::quiescence::sync::Counter {
                 $crate::serve::given!($($freed)?; {
-                    static FREED: $crate::freed::Freed = $crate::freed::Freed::new();
+                    static FREED: ::quiescence::sync::Counter = ::quiescence::sync::Counter::new();
                     &FREED
                 })
             }

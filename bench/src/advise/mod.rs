@@ -104,25 +104,16 @@ pub fn left_out_by_churn() -> Vec<&'static str> {
     rivals::all().filter(needs_fixed_keys).map(|rival| rival.name).collect()
 }
 
-fn index(rival: &Rival, workload: Workload) -> Option<KeyIndex> {
-    match workload {
-        Workload::Table if rival.is_per_key => Some(KeyIndex::Fixed),
-        Workload::Churn if rival.is_per_key => Some(KeyIndex::Buckets),
-        Workload::Table | Workload::Churn => Some(KeyIndex::Own),
-        _ => None,
-    }
-}
-
 fn solving(workload: Workload) -> Vec<Design> {
     let design = |rival: &Rival| {
-        let make = rival.design(workload)?;
+        let (make, index) = rival.design(workload)?;
         Some(Design {
             name: rival.name,
             about: KNOWN.designs.get(rival.name)?,
             ours: rival.ours,
-            index: index(rival, workload),
+            index,
             value_bytes_max: rival.is_copied.then_some(COPIED_BYTES_MAX),
-            program: paste::program(workload, rival.name, rival.is_per_key).unwrap_or_default(),
+            program: paste::program(workload, rival.name, index).unwrap_or_default(),
             make,
         })
     };

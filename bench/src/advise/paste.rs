@@ -3,7 +3,7 @@
 //! The programs are in `programs.md`, to which `build.rs` adds some. They are compiled and run as
 //! tests of the documentation, so that what `rcu advise` prints is known to work.
 
-use super::Workload;
+use super::{KeyIndex, Workload};
 
 /// The programs, under the names of their designs and of what is shared.
 const PROGRAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/programs.md"));
@@ -15,9 +15,13 @@ struct Compiled;
 
 /// The program of the design of this name. A design without an index of its own has one place for
 /// each key or, if keys come and go, for each bucket: its program is that of a single value.
-pub(super) fn program(workload: Workload, name: &str, is_per_key: bool) -> Option<&'static str> {
+pub(super) fn program(
+    workload: Workload,
+    name: &str,
+    index: Option<KeyIndex>,
+) -> Option<&'static str> {
     let kind = match workload {
-        Workload::Table | Workload::Churn if !is_per_key => "table",
+        _ if index == Some(KeyIndex::Own) => "table",
         Workload::Table | Workload::Churn | Workload::Config => "config",
         Workload::Counter | Workload::ExactCounter => "counter",
         Workload::LimitCounter => "limit",

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use super::Design;
 use crate::Host;
 use crate::shapes::{Plan, Prepared, Seat};
-use crate::slices::{self, COUNTED_MIN, Missing, Part, Row, RunVerdict, Wanted};
+use crate::slices::{self, Aim, COUNTED_MIN, Missing, Part, Row, RunVerdict, Wanted};
 
 /// Operations before a design is measured: threads that it starts for itself are started by them,
 /// and have no other priority than in a program.
@@ -144,7 +144,7 @@ pub fn race(
             let row = Row::new(threads, move |part: &Part<'_>| {
                 contender.prepared.work(plan, part, &mut seats[part.me].lock())
             });
-            Row { blocks: true, is_compared: true, ..row }
+            Row { aim: Aim::Compared, ..row }
         })
         .collect();
     let (measured, verdict) = slices::run(&rows, &wanted(slices, seed), host);

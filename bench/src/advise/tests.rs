@@ -3,9 +3,11 @@
 mod wrong;
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use super::*;
+use crate::cases::loops::tests::Forgets;
 use crate::cases::object::turn;
 use crate::cases::tools::Random;
 use crate::serve::Copied;
@@ -100,7 +102,7 @@ fn each_design(check: impl Fn(Workload, &'static Design, &Plan)) {
         let plan = plan_of(workload);
         assert!(designs(workload).len() >= 3, "{workload:?} is no choice");
         for design in designs(workload) {
-            // Threads of other tests would free values in the lines of this one's.
+            // Readers of other tests would hold up what is freed in this one.
             let _turn = turn();
             check(workload, design, &plan);
         }
@@ -183,7 +185,7 @@ fn a_race_gives_every_design_figures_or_a_reason_and_can_be_repeated() {
             assert_eq!(series.checksum_errors, 0, "{workload:?} {}", design.name);
             assert_ne!(series.ns.is_empty(), series.missing.is_none(), "{series:?}");
             assert!(series.ns.len() <= series.cpu_ns.len() && run.rows == 1, "{series:?}");
-            host.flag().store(true, std::sync::atomic::Ordering::Relaxed);
+            host.flag().store(true, Ordering::Relaxed);
         }
     });
 }
@@ -229,39 +231,19 @@ fn names_are_unique_and_descriptions_are_one_line() {
     }
 }
 
-/// Counts no further than to a hundred, and grants more than the limit.
-struct Forgets(std::sync::atomic::AtomicU64);
-
-impl Counting for Forgets {
-    const EXACT: bool = true;
-
-    fn new() -> Self {
-        Self(0.into())
-    }
-
-    fn add(&self) {
-        let next = |count| (count < 100).then_some(count + 1);
-        let relaxed = std::sync::atomic::Ordering::Relaxed;
-        let _ = self.0.fetch_update(relaxed, relaxed, next);
-    }
-
-    fn sum(&self) -> u64 {
-        self.0.load(std::sync::atomic::Ordering::Relaxed)
-    }
-}
-
+/// It grants more than the limit.
 impl Limiting for Forgets {
     fn new(_limit: u64) -> Self {
         Self(0.into())
     }
 
     fn try_take(&self) -> bool {
-        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.0.fetch_add(1, Ordering::Relaxed);
         true
     }
 
     fn give(&self) {
-        self.0.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn value(&self) -> u64 {

@@ -7,12 +7,14 @@
 //!
 //! Slots that were replaced are freed after the boot: what is measured is the waiting.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::object::turn;
 use super::wait::chain;
 use crate::sample::Sample;
+use crate::serve::Domain;
 use crate::slices::{Cue, Played, Scene};
 
 /// Slots of a table.
@@ -29,14 +31,22 @@ const AWAY_STEPS: u32 = 256;
 
 /// Boots once: so many updates beside so many readers. Nanoseconds for an update with its grace
 /// period; of CPU time for it, of all threads but the readers; and their look-ups by the second.
-pub(crate) fn measure(make: fn() -> Box<dyn Site>, readers: usize, updates: u64) -> Sample {
+pub(crate) fn measure<D: Domain>(domain: &D, readers: usize, updates: u64) -> Sample {
     let _turn = turn();
-    let site = &*make();
+    let tables: Vec<OnceLock<Slots>> = (0..=updates).map(|_| OnceLock::new()).collect();
+    let make = |version: usize| _ = tables[version].set(Slots::new(version as u64));
+    make(0);
+    let newest = AtomicUsize::new(0);
+    let look_up = |number| {
+        // Acquire: pairs with the Release of who boots.
+        let table = tables[newest.load(Ordering::Acquire)].get();
+        table.expect("it is made before it is the newest").look_up(number);
+    };
     let look_ups = |stop: &AtomicI32| {
         let (mut look_ups, mut x) = (0_u64, 1);
         // Once at least: a short boot may be over before this thread has begun.
         loop {
-            site.look_up(look_ups);
+            domain.read(|| look_up(look_ups));
             look_ups += LOOK_UPS;
             x = chain(x, AWAY_STEPS);
             // Relaxed: the flag ends the loop and publishes nothing.
@@ -47,21 +57,24 @@ pub(crate) fn measure(make: fn() -> Box<dyn Site>, readers: usize, updates: u64)
     };
     let boot = |cue: &Cue<'_>| {
         cue.work(|_| {
-            site.boot(updates);
+            for version in 1..tables.len() {
+                make(version);
+                // Release: pairs with the Acquire of the readers.
+                newest.store(version, Ordering::Release);
+                domain.wait_in_a_hurry();
+            }
             0
         })
     };
     let scene = Scene::beside(readers, |cue| cue.work(look_ups), boot);
     let (boot, readers) = scene.front();
-    let look_ups = |reader: &Played<u64>| reader.result as f64 / reader.elapsed.as_secs_f64();
     let per_update = |time: Duration| time.as_nanos() as f64 / updates.max(1) as f64;
     let cpu_ns = per_update(boot.cpu() + scene.workers_cpu());
-    let look_ups_per_second = readers.iter().map(look_ups).sum();
+    let look_ups_per_second = readers.iter().map(Played::per_second).sum();
     Sample::new([per_update(boot.elapsed), cpu_ns, look_ups_per_second], scene.judged())
 }
 
 /// A range of a guest's pages, and where they are.
-#[derive(Debug, quiescence::Weigh)]
 struct Slot {
     first_page: u64,
     /// Stands for the address: the same in all slots of a table, and another in each table.
@@ -69,11 +82,10 @@ struct Slot {
 }
 
 /// The slots in the order of their pages.
-#[derive(Debug, quiescence::Weigh)]
-pub(crate) struct Slots(Vec<Slot>);
+struct Slots(Vec<Slot>);
 
 impl Slots {
-    pub(crate) fn new(version: u64) -> Self {
+    fn new(version: u64) -> Self {
         Self((0..SLOTS).map(|slot| Slot { first_page: slot * PAGES, version }).collect())
     }
 
@@ -81,7 +93,7 @@ impl Slots {
     ///
     /// # Panics
     /// If two of them are in different tables.
-    pub(crate) fn look_up(&self, number: u64) {
+    fn look_up(&self, number: u64) {
         let versions = (number..number + LOOK_UPS).map(|number| {
             let page = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (SLOTS * PAGES);
             let slot = self.0.partition_point(|slot| slot.first_page <= page) - 1;
@@ -90,23 +102,6 @@ impl Slots {
         });
         let (least, most) = versions.fold((u64::MAX, 0), |(a, b), v| (a.min(v), b.max(v)));
         assert_eq!(least, most, "all slots are of one table");
-    }
-}
-
-/// A table that is protected.
-pub(crate) trait Site: Sync {
-    /// One section.
-    fn look_up(&self, number: u64);
-    /// Replaces the table so many times, and waits for those who read the old one.
-    fn boot(&self, updates: u64);
-}
-
-/// Replaces the table so many times by `swap`, and lets `wait` wait for the readers of the old one.
-pub(crate) fn boot<O>(updates: u64, swap: impl Fn(Slots) -> O, wait: impl Fn()) {
-    let mut old = Vec::with_capacity(updates as usize);
-    for version in 1..=updates {
-        old.push(swap(Slots::new(version)));
-        wait();
     }
 }
 

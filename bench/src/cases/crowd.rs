@@ -3,67 +3,54 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc;
+use std::thread::{self, ScopedJoinHandle};
+
+use scopeguard::guard;
 
 /// Room for a parked thread and its thread-local data, and not more: thousands of them fit.
 const STACK_BYTES: usize = 64 << 10;
 
-/// Dropped, all go home.
-#[derive(Debug)]
-pub(crate) struct Crowd {
-    threads: Vec<JoinHandle<()>>,
-    leave: Arc<AtomicBool>,
-}
-
-impl Crowd {
-    /// Gathers so many threads, which make themselves ready and then call what they are given: it
-    /// returns when they are to go home. All are ready when this returns.
-    ///
-    /// # Errors
-    /// When the system does not give so many threads, or one has panicked.
-    pub(crate) fn gather(
-        threads: usize,
-        come: impl Fn(&dyn Fn()) + Clone + Send + 'static,
-    ) -> io::Result<Crowd> {
-        let mut crowd = Crowd { threads: Vec::new(), leave: Arc::default() };
-        let (ready, all_ready) = mpsc::channel();
+/// Gathers so many threads, which make themselves ready and then call what they are given: it
+/// returns when they are to go home. Does `inside` while all of them are ready.
+///
+/// # Errors
+/// When the system does not give so many threads, or one has panicked.
+pub(crate) fn beside<R>(
+    threads: usize,
+    come: impl Fn(&dyn Fn()) + Sync,
+    inside: impl FnOnce() -> R,
+) -> io::Result<R> {
+    let (come, leave) = (&come, &AtomicBool::new(false));
+    let (ready, all_ready) = mpsc::channel();
+    thread::scope(|scope| {
+        let mut crowd = guard(Vec::new(), |crowd: Vec<ScopedJoinHandle<'_, ()>>| {
+            // Relaxed: the flag carries no data, and `unpark` orders it before the wake-up.
+            leave.store(true, Ordering::Relaxed);
+            crowd.iter().for_each(|thread| thread.thread().unpark());
+            // A thread that panicked has said so itself; there is nothing to add.
+            crowd.into_iter().for_each(|thread| _ = thread.join());
+        });
         for _ in 0..threads {
-            let (come, leave) = (come.clone(), Arc::clone(&crowd.leave));
             let ready = Cell::new(Some(ready.clone()));
             let rest = move || {
                 // Given up as well, so that who waits for all sees that one has panicked. The crowd
                 // may have been given up already; then `leave` is set.
                 let _ = ready.take().map(|ready| ready.send(()));
-                // Relaxed: the flag carries no data, and `unpark` orders it before the wake-up.
+                // Relaxed: as above.
                 while !leave.load(Ordering::Relaxed) {
                     thread::park();
                 }
             };
-            // If this fails, dropping the crowd sends those home that have come.
             let thread = thread::Builder::new().stack_size(STACK_BYTES);
-            crowd.threads.push(thread.spawn(move || come(&rest))?);
+            crowd.push(thread.spawn_scoped(scope, move || come(&rest))?);
         }
         drop(ready);
         if all_ready.into_iter().count() < threads {
             return Err(io::Error::other("a thread ended before it was ready"));
         }
-        Ok(crowd)
-    }
-}
-
-impl Drop for Crowd {
-    fn drop(&mut self) {
-        // Relaxed: as above.
-        self.leave.store(true, Ordering::Relaxed);
-        for thread in &self.threads {
-            thread.thread().unpark();
-        }
-        for thread in self.threads.drain(..) {
-            // A thread that panicked has said so itself; there is nothing to add.
-            let _ = thread.join();
-        }
-    }
+        Ok(inside())
+    })
 }
 
 #[cfg(test)]
@@ -73,31 +60,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_are_ready_and_go_home_with_what_they_hold() {
-        let held = Arc::new(AtomicUsize::new(0));
-        let come = {
-            let held = Arc::clone(&held);
-            move |rest: &dyn Fn()| {
-                let _own = Arc::clone(&held);
-                held.fetch_add(1, Ordering::Relaxed);
-                rest();
-            }
+    fn all_are_ready_and_go_home() {
+        let (came, gone) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let come = |rest: &dyn Fn()| {
+            came.fetch_add(1, Ordering::Relaxed);
+            rest();
+            gone.fetch_add(1, Ordering::Relaxed);
         };
-        let crowd = Crowd::gather(5, come).expect("five threads");
-        assert_eq!((held.load(Ordering::Relaxed), crowd.threads.len()), (5, 5));
-        drop(crowd);
-        assert_eq!(Arc::strong_count(&held), 1);
+        let seen = || [&came, &gone].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(beside(5, come, seen).expect("five threads"), [5, 0]);
+        assert_eq!(seen(), [5, 5]);
     }
 
     #[test]
     fn one_that_panics_is_an_error_and_keeps_no_thread_waiting() {
-        let come = {
-            let came = Arc::new(AtomicUsize::new(0));
-            move |rest: &dyn Fn()| {
-                assert_ne!(came.fetch_add(1, Ordering::Relaxed), 1, "the second one");
-                rest();
-            }
+        let came = AtomicUsize::new(0);
+        let come = |rest: &dyn Fn()| {
+            assert_ne!(came.fetch_add(1, Ordering::Relaxed), 1, "the second one");
+            rest();
         };
-        assert!(Crowd::gather(3, come).is_err());
+        assert!(beside(3, come, || ()).is_err());
     }
 }

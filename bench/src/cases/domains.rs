@@ -34,16 +34,9 @@ const SECTIONS: usize = 100;
 /// Bytes of memory for each of so many domains.
 ///
 /// Their memory is not given back. One measurement at a time in a process; others wait.
-pub(crate) fn measure(memory: Memory, used: Used, count: usize) -> Sample {
+pub(crate) fn measure<P: Domain>(used: Used, count: usize) -> Sample {
     let _turn = turn();
-    alone(memory(used, count).unwrap_or(f64::NAN))
-}
-
-/// What so many domains take in memory, each, if the kernel says.
-pub(crate) type Memory = fn(Used, usize) -> Option<f64>;
-
-pub(crate) fn memory<P: Domain>(used: Used, count: usize) -> Option<f64> {
-    let before = resident_bytes()?;
+    let before = resident_bytes();
     let mut places: Vec<P> = Vec::with_capacity(count);
     places.extend((0..count).map(|_| P::new()));
     match used {
@@ -54,9 +47,9 @@ pub(crate) fn memory<P: Domain>(used: Used, count: usize) -> Option<f64> {
     if used == Used::Waited {
         places.iter().for_each(P::wait);
     }
-    let after = resident_bytes()?;
+    let bytes = before.zip(resident_bytes()).map(|(before, after)| after.saturating_sub(before));
     mem::forget(places);
-    Some(after.saturating_sub(before) as f64 / count as f64)
+    alone(bytes.map_or(f64::NAN, |bytes| bytes as f64 / count as f64))
 }
 
 /// Two threads read in each place at the same time. What they leave behind elsewhere goes with
@@ -118,7 +111,7 @@ mod tests {
         if !is_alone(TEST) {
             return;
         }
-        let of = |used| memory::<Big>(used, 2000).expect("the kernel says");
+        let of = |used| measure::<Big>(used, 2000).values[0];
         let never = of(Used::Never);
         assert!(never < 64.0, "{never}");
         for used in [Used::Read, Used::Contended, Used::Waited] {

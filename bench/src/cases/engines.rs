@@ -134,7 +134,6 @@ struct Bench<'t> {
 }
 
 /// What a reader's callbacks say.
-#[derive(Debug)]
 struct Probes {
     queued: AtomicU64,
     times: Mutex<Histogram<u64>>,
@@ -166,12 +165,14 @@ impl<'t> Bench<'t> {
         (tuning.objects_max, tuning.bytes_max) = (u64::MAX, u64::MAX);
         domain.tune(tuning);
         // Room enough, so that the table does not move.
-        let cache = HashMap::builder().capacity(2 * load.tree.len());
+        let cache = HashMap::builder().capacity(2 * load.tree.entries.len());
         let cache = cache.hasher(FixedState::default()).domain(domain.clone()).build();
         // By a QSBR reader: of a thread that has been in another section here, the domain expects
         // more, and executes a heavy fence in each grace period.
         let qsbr = domain.qsbr();
-        load.tree.entries().for_each(|(key, id)| _ = cache.read_in(&qsbr.read()).insert(key, id));
+        for (&key, id) in load.tree.entries.iter().zip(1..) {
+            cache.read_in(&qsbr.read()).insert(key, id);
+        }
         drop(qsbr);
         Self {
             cache,
@@ -236,18 +237,12 @@ struct Reader<'b> {
     qsbr: Qsbr<Private>,
     /// Paths that no thread changes.
     paths: Vec<(Vec<&'static str>, Id)>,
-    /// Files that this thread alone changes.
-    own: Vec<OwnFile>,
+    /// Files that this thread alone changes, and how often each was changed: it is moved, unlinked,
+    /// and linked again, in turn.
+    own: Vec<(Id, u64)>,
     next_path: usize,
     next_own: usize,
     probes: Arc<Probes>,
-}
-
-/// A file that one thread alone changes.
-struct OwnFile {
-    id: Id,
-    /// How often it was changed: it is moved, unlinked, and linked again, in turn.
-    changes: u64,
 }
 
 impl<'b> Reader<'b> {
@@ -255,14 +250,14 @@ impl<'b> Reader<'b> {
         let tree = &bench.load.tree;
         // Of each so many files one is touched, by one thread.
         let stride = 2 * bench.load.threads;
-        let own = tree.files().iter().skip(2 * number).step_by(stride);
-        let untouched = tree.files().iter().skip(1).step_by(2);
+        let own = tree.files.iter().skip(2 * number).step_by(stride);
+        let untouched = tree.files.iter().skip(1).step_by(2);
         // With a single file there is none that no thread touches: then the tree is only walked.
         Self {
             bench,
             qsbr: bench.domain.qsbr(),
             paths: untouched.map(|id| (tree.path(*id), *id)).collect(),
-            own: own.map(|&id| OwnFile { id, changes: 0 }).collect(),
+            own: own.map(|&id| (id, 0)).collect(),
             next_path: number * 7_919,
             next_own: 0,
             probes: Arc::clone(&bench.probes[number]),
@@ -313,13 +308,13 @@ impl<'b> Reader<'b> {
 
     fn change(&mut self) {
         let count = self.own.len();
-        let Some(file) = self.own.get_mut(self.next_own % count.max(1)) else { return };
+        let Some((id, changes)) = self.own.get_mut(self.next_own % count.max(1)) else { return };
         self.next_own += 1;
-        let (id, section) = (file.id, self.qsbr.read());
-        let (cache, key) = (self.bench.cache.read_in(&section), self.bench.load.tree.key(file.id));
+        let (id, section) = (*id, self.qsbr.read());
+        let (cache, key) = (self.bench.cache.read_in(&section), self.bench.load.tree.key(id));
         // In itself, which is no directory: there no other file is.
         let moved = (id, key.1);
-        match file.changes % 3 {
+        match *changes % 3 {
             0 => {
                 cache.insert(moved, id);
                 assert!(cache.remove(&key).is_some(), "it was linked");
@@ -327,7 +322,7 @@ impl<'b> Reader<'b> {
             1 => assert!(cache.remove(&moved).is_some(), "it was moved there"),
             _ => _ = cache.insert(key, id),
         }
-        file.changes += 1;
+        *changes += 1;
     }
 
     /// Queues a callback that says how long it took.
@@ -358,14 +353,14 @@ mod tests {
         let load = Load { tree: Arc::new(tree), threads: 1, quiescent_every: 16 };
         let bench = Bench::new(Engine::ALL[0], &load, false);
         let look_up = |path: &[&'static str]| bench.look_up(&bench.domain.read(), path);
-        for id in 1..=load.tree.len() as Id {
+        for id in 1..=load.tree.entries.len() as Id {
             assert_eq!(look_up(&load.tree.path(id)), Some(id));
         }
         assert_eq!(look_up(&["src", "cases", "tree.rs~"]), None);
         assert!(look_up(&["src", "cases", "tree.rs"]).is_some());
         let mut reader = Reader::new(&bench, 0);
         reader.own.truncate(1);
-        let path = load.tree.path(reader.own[0].id);
+        let path = load.tree.path(reader.own[0].0);
         let changed = [false, false, true, false].map(|is_there| {
             reader.change();
             look_up(&path).is_some() == is_there

@@ -77,7 +77,7 @@ pub(crate) fn measure_call(queue: Queue, bursts: usize) -> Sample {
     after_a_burst(queue, |site, caller| {
         let burst = || {
             let before = caller.sum();
-            let elapsed = while_held(site, 0, |_release| {
+            let elapsed = while_held(site, |_release| {
                 let begin = Instant::now();
                 caller.call(BURST);
                 let elapsed = begin.elapsed();

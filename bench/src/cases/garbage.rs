@@ -5,9 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::allocator::bytes_in_use;
-use super::object::in_turn;
-use super::replace::{Site, warm_up};
-use crate::freed::take_line;
+use super::replace::{Site, on_site};
 use crate::sample::Sample;
 
 /// From one look at what is left to the next.
@@ -20,16 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// all values that were replaced were freed, [`PATIENCE`] or more if they were not; values that
 /// waited after it; and bytes of memory that were taken then and not before.
 ///
-/// One measurement at a time in a process; others wait.
-///
 /// # Panics
 /// If the rival panics.
 pub(crate) fn measure(make: fn() -> Box<dyn Site>, stores: u64) -> Sample {
-    in_turn(|| {
-        let site = make();
-        warm_up(&*site);
+    on_site(make, |site| {
         let freed_before = site.freed();
-        let _in_line = take_line(0);
         let mut updater = site.updater();
         let before = bytes_in_use();
         updater.replace(stores);

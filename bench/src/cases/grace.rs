@@ -1,18 +1,16 @@
 //! How long a grace period takes, and what waiting for it costs the readers.
 //!
-//! [`IdleThreads`] are a crowd of registered threads that sit idle, each of them registered with
-//! every rival, so that all rivals wait for the same crowd: the threads are real, and parked in the
-//! kernel. A thread that asks for grace periods, and who reads meanwhile, comes and goes with each
-//! measurement.
+//! [`idle`] threads are registered and do nothing, each of them with every rival, so that all of
+//! these wait for the same crowd: the threads are real, and parked in the kernel. A thread that
+//! asks for grace periods, and who reads meanwhile, comes and goes with each measurement.
 
 use std::io;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::crowd::Crowd;
+use super::crowd;
 use super::object::turn;
 use super::wait::{Flavour, chain};
 use crate::clock::{TICKS_MAX, cpu_time, histogram, ns_of, ticks};
@@ -22,41 +20,31 @@ use crate::slices::{Cue, Judged, Scene};
 /// Grace periods before the first one that counts.
 const WARM_UP: usize = 8;
 
-/// Idle threads that are registered with every rival, and one domain of each rival, by whose number
-/// it is measured.
-pub(crate) struct IdleThreads {
-    flavours: Vec<Arc<dyn Flavour>>,
-    _idle: Crowd,
+/// Does `inside` beside so many idle threads, which are registered with all of these.
+///
+/// liburcu has one domain in a process: at most one set of idle threads at a time that has its
+/// rivals.
+///
+/// # Errors
+/// When the system does not give so many threads.
+pub(crate) fn idle<R>(
+    flavours: &[Box<dyn Flavour>],
+    threads: usize,
+    inside: impl FnOnce() -> R,
+) -> io::Result<R> {
+    let enrol = |rest: &dyn Fn()| {
+        let _idle: Vec<_> = flavours.iter().map(|flavour| flavour.enrol_idle()).collect();
+        rest();
+    };
+    crowd::beside(threads, enrol, inside)
 }
 
-/// So many readers of a rival, which enter and leave sections of so many steps of a [`chain`].
+/// So many readers of a rival, which enter and leave sections of so many steps of a [`chain`] (see
+/// [`steps_for`]).
 pub(crate) struct Beside<'a> {
-    flavour: &'a dyn Flavour,
-    readers: usize,
-    steps: u32,
-}
-
-impl IdleThreads {
-    /// Gathers so many idle threads, all registered when this returns.
-    ///
-    /// liburcu has one domain in a process: at most one set of idle threads at a time that has its
-    /// rivals.
-    ///
-    /// # Errors
-    /// When the system does not give so many threads.
-    pub(crate) fn gather(flavours: Vec<Arc<dyn Flavour>>, idle: usize) -> io::Result<Self> {
-        let all = flavours.clone();
-        let enrol = move |rest: &dyn Fn()| {
-            let _idle: Vec<_> = all.iter().map(|flavour| flavour.enrol_idle()).collect();
-            rest();
-        };
-        Ok(Self { flavours, _idle: Crowd::gather(idle, enrol)? })
-    }
-
-    /// A rival and so many readers beside them, in sections of so many steps (see [`steps_for`]).
-    pub(crate) fn beside(&self, rival: usize, readers: usize, steps: u32) -> Beside<'_> {
-        Beside { flavour: &*self.flavours[rival], readers, steps }
-    }
+    pub(crate) flavour: &'a dyn Flavour,
+    pub(crate) readers: usize,
+    pub(crate) steps: u32,
 }
 
 impl Beside<'_> {
@@ -127,7 +115,7 @@ impl Beside<'_> {
         let &Beside { flavour, readers, steps } = self;
         let read = |cue: &Cue<'_>| {
             let mut member = flavour.enrol();
-            cue.work(|stop| member.read_until(stop, steps, &mut 1))
+            cue.work(|stop| member.read_until(stop, steps))
         };
         let scene = Scene::beside(readers, read, |cue| {
             let mut member = flavour.enrol();
@@ -160,35 +148,26 @@ pub(crate) fn steps_for(section: Duration) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
     use crate::rivals;
 
-    /// liburcu has one domain only.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-    /// Those with grace periods, and if these are asked for, those whose updaters wait for none.
-    fn everybody(restartable: bool) -> (Vec<&'static str>, Vec<Arc<dyn Flavour>>) {
-        let is_one = |rival: &rivals::Rival| restartable || !rival.is_restartable;
-        rivals::that(|rival| Some(rival.wait.filter(|_| is_one(rival))?())).unzip()
-    }
-
     #[test]
     fn every_rival_ends_its_grace_periods_in_any_idle_threads() {
-        let _one = ONE_AT_A_TIME.lock().unwrap();
-        for idle in [0, 20] {
-            let (names, everybody) = everybody(true);
-            let idle_threads = IdleThreads::gather(everybody, idle).unwrap();
-            for (rival, name) in names.into_iter().enumerate() {
+        let (names, everybody): (Vec<_>, Vec<_>) =
+            rivals::that(|rival| Some(rival.wait?())).unzip();
+        let measure = || {
+            for (flavour, name) in everybody.iter().zip(&names) {
                 for readers in [0, 1] {
-                    let beside = idle_threads.beside(rival, readers, 0);
+                    let beside = Beside { flavour: &**flavour, readers, steps: 0 };
                     let (waits, _) = beside.waits(Duration::ZERO);
                     assert_eq!(waits.len(), 1, "{name}: a budget of nothing is one");
                     let latency = beside.measure(Duration::ZERO);
                     assert!(latency.values[0] <= latency.values[1]);
                 }
             }
+        };
+        for threads in [0, 20] {
+            idle(&everybody, threads, measure).unwrap();
         }
     }
 

@@ -13,6 +13,7 @@ use super::object::in_turn;
 use super::tools::Random;
 use crate::sample::Sample;
 use crate::serve::Replace;
+use crate::shapes::{Ids, Numbered};
 use crate::slices::{Cue, Scene};
 
 /// Keys of the table.
@@ -153,7 +154,7 @@ fn draw(keys: &[u64], count: usize, searches_percent: u32, seed: u64) -> Vec<Ope
 
 /// The loop, compiled once for each rival.
 #[inline(always)]
-pub(super) fn run<T>(
+fn run<T>(
     operations: &[Operation],
     rounds: usize,
     thread: &mut T,
@@ -253,6 +254,35 @@ impl<M: Map<u64, Value>> Table for Mapped<M> {
 
     fn flush(&self) {
         self.0.flush();
+    }
+}
+
+/// Values by ids that the table gives out: look-ups, and updates that remove a value and insert
+/// another one, under a new id.
+///
+/// A map is such a table by numbers that are counted up. The current id of a key is in an array
+/// that all tables pay alike for. So a look-up may have an id that is gone; then it takes the next.
+impl<T: Ids<u64>> Table for Numbered<T> {
+    fn run(&self, operations: &[Operation], rounds: usize) {
+        let search = |(): &mut (), key| {
+            let mut id = self.id(key as usize);
+            loop {
+                let found = self.table.read(id, |value| *value);
+                let now = self.id(key as usize);
+                if found.is_some() || now == id {
+                    return found;
+                }
+                id = now;
+            }
+        };
+        let replace = |(): &mut (), key: u64| {
+            assert!(self.renew(key as usize, key), "an id is removed once");
+        };
+        run(operations, rounds, &mut (), search, replace, |()| ());
+    }
+
+    fn flush(&self) {
+        self.table.flush();
     }
 }
 

@@ -3,16 +3,23 @@
 //!
 //! All rivals of a case run the same two nested loops around the same shared thing, in threads that
 //! start together; the inner loop is compiled into each of them.
+//!
+//! - Reads: enter a section, load the pointer, read its word, leave.
+//! - Cells: a few words that are read whole and now and then replaced.
+//! - Counters: adding one to a counter that many threads add to, now and then read. `atomic-own` is
+//!   the measure: an atomic addition to a word that no other thread touches.
 
 use std::cell::Cell;
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
+use std::sync::atomic::AtomicPtr;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
 use super::BATCH;
-use crate::serve::Domain;
+use crate::serve::{Copied, Domain, Replace};
+use crate::shapes::Counting;
 use crate::slices::{Part, Row};
 
 /// From one write to the next, of those who write beside a reader: often for what is mostly read,
@@ -193,14 +200,108 @@ pub(crate) fn repeat(batches: u64, once: impl Fn() -> u64) -> Duration {
     timed(batches, &mut (), |()| once(), |()| {})
 }
 
+/// The word that is read, for the rivals that load a pointer themselves. Never replaced.
+static WORD: u64 = 1;
+
+/// Where the word is.
+pub(crate) static SLOT: AtomicPtr<u64> = AtomicPtr::new((&raw const WORD).cast_mut());
+
+/// Reads of a word in a place.
+pub(crate) fn reads<R: Replace>() -> Loop {
+    let scheme = R::default();
+    let place = scheme.place(1);
+    Loop::new(move |batches| read::<R, false>(batches, &scheme, &place))
+}
+
+/// The same inside another section of the thread.
+pub(crate) fn nested<R: Replace>() -> Loop {
+    let scheme = R::default();
+    let place = scheme.place(1);
+    Loop::new(move |batches| {
+        let outer = &mut scheme.thread();
+        scheme.read(outer, &place, |_| read::<R, true>(batches, &scheme, &place))
+    })
+}
+
+/// Compiled for each of the two apart, or what they share is a call in both.
+#[inline(always)]
+fn read<R: Replace, const IS_NESTED: bool>(
+    batches: u64,
+    scheme: &R,
+    place: &R::Place<u64>,
+) -> Duration {
+    let (scheme, place) = black_box((scheme, place));
+    let once = |thread: &mut R::Thread| scheme.read(thread, place, |word| *word);
+    timed(batches, &mut scheme.thread(), once, R::pause)
+}
+
+/// What a cell holds: four words whose sum is always 1. A reader that sees half of one value and
+/// half of another finds another sum, and the loop says so.
+pub(crate) type Words = [u64; 4];
+
+/// Words whose sum is 1, all of them different for each number.
+pub(crate) const fn words(number: u64) -> Words {
+    let (a, b) = (number, number.wrapping_mul(3));
+    let c = !number;
+    [a, b, c, 1_u64.wrapping_sub(a).wrapping_sub(b).wrapping_sub(c)]
+}
+
+/// 1, of words that belong together.
+#[inline(always)]
+pub(crate) fn sum(words: &Words) -> u64 {
+    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+}
+
+/// Reads of a cell, and something that writes it.
+pub(crate) fn loads<C: Copied<4>>() -> Loop {
+    let (reads, write) = halves::<C, false>();
+    reads.with_writer(write)
+}
+
+/// Writes to a cell, and something that reads it.
+pub(crate) fn stores<C: Copied<4>>() -> Loop {
+    let (reads, write) = halves::<C, true>();
+    Loop::writing(write, reads)
+}
+
+/// Compiled for each of the two apart, or what they share is a call in both.
+fn halves<C: Copied<4>, const IS_TIMED: bool>() -> (Loop, impl Fn(u64) + Send + Sync + 'static) {
+    let cell = Arc::new(C::new(words(0)));
+    let read = Arc::clone(&cell);
+    let reads = Loop::new(move |batches| {
+        let cell = black_box(&*read);
+        repeat(batches, || sum(&cell.read()))
+    });
+    (reads, move |number| black_box(&*cell).write(words(number)))
+}
+
+/// Additions to a counter of all threads.
+pub(crate) fn counts<C: Counting>() -> Loop {
+    let counter = C::new();
+    Loop::new(move |batches| counted(batches, &counter))
+}
+
+/// Adds so many ones and checks that all of them are there at least: others add to the same
+/// counter.
+#[inline(always)]
+pub(crate) fn counted<C: Counting>(batches: u64, counter: &C) -> Duration {
+    let counter = black_box(counter);
+    let before = counter.sum();
+    let elapsed = repeat(batches, || {
+        counter.add();
+        1
+    });
+    let added = counter.sum().wrapping_sub(before);
+    assert!(added >= batches * BATCH, "{added} of {batches} batches were counted");
+    elapsed
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::cell::RefCell;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use parking_lot::Mutex;
-
     use super::*;
-    use crate::cases::read::{nested, reads};
     use crate::host::spend;
     use crate::serve::replace;
     use crate::slices;
@@ -222,19 +323,27 @@ mod tests {
 
     /// A design whose threads take their time to register, and to leave.
     #[derive(Default)]
-    struct Slow;
+    pub(crate) struct Slow;
 
     /// Since when a thread is registered.
-    struct Registered(Instant);
+    pub(crate) struct Registered(Instant);
 
-    /// How long threads were registered, in the order in which they left.
-    static REGISTERED_FOR: Mutex<Vec<Duration>> = Mutex::new(Vec::new());
+    thread_local! {
+        /// How long the thread was registered each time, in the order in which it left.
+        static REGISTERED_FOR: RefCell<Vec<Duration>> = const { RefCell::new(Vec::new()) };
+    }
 
     impl Drop for Registered {
         fn drop(&mut self) {
-            REGISTERED_FOR.lock().push(self.0.elapsed());
+            REGISTERED_FOR.with_borrow_mut(|all| all.push(self.0.elapsed()));
             spend();
         }
+    }
+
+    /// That what took so long, by [`Slow`] in this thread, was nothing but its operations.
+    pub(crate) fn is_of_operations(took: Duration) {
+        let registered_for = REGISTERED_FOR.take()[0];
+        assert!(took <= registered_for, "{took:?} of {registered_for:?}");
     }
 
     replace! {
@@ -252,9 +361,7 @@ mod tests {
     #[test]
     fn neither_registering_nor_leaving_is_timed() {
         for make in [reads::<Slow>, nested::<Slow>] {
-            let took = (make().run)(2);
-            let registered_for = std::mem::take(&mut *REGISTERED_FOR.lock())[0];
-            assert!(took <= registered_for, "{took:?} of {registered_for:?}");
+            is_of_operations((make().run)(2));
         }
     }
 
@@ -262,5 +369,44 @@ mod tests {
     #[should_panic(expected = "each time gives 1")]
     fn a_rival_that_reads_something_else_is_found_out() {
         slices::once(&Loop::new(|batches| repeat(batches, || 2)).row(1, 0.0), 1);
+    }
+
+    #[test]
+    fn half_of_one_value_and_half_of_another_are_found_out() {
+        for number in 0..100 {
+            let (old, new) = (words(number), words(number + 1));
+            assert_eq!((sum(&old), sum(&new)), (1, 1));
+            for torn in 1..4 {
+                let mut seen = old;
+                seen[..torn].copy_from_slice(&new[..torn]);
+                assert_ne!(sum(&seen), 1, "{torn} new words of {number}");
+            }
+        }
+    }
+
+    /// Counts no further than to a hundred.
+    pub(crate) struct Forgets(pub(crate) AtomicU64);
+
+    impl Counting for Forgets {
+        const EXACT: bool = true;
+
+        fn new() -> Self {
+            Self(0.into())
+        }
+
+        fn add(&self) {
+            let next = |count| (count < 100).then_some(count + 1);
+            let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        }
+
+        fn sum(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "were counted")]
+    fn a_counter_that_loses_some_is_found_out() {
+        counted(1, &Forgets::new());
     }
 }

@@ -7,26 +7,21 @@
 use std::hint::black_box;
 
 use super::allocator::bytes_in_use;
-use super::object::{OBJECT_BYTES, in_turn};
-use super::replace::{Limit, Make, drain, warm_up, while_held};
-use crate::freed::take_line;
+use super::object::OBJECT_BYTES;
+use super::replace::{Limit, Make, drain, on_site, while_held};
 use crate::sample::{Sample, alone};
 
 /// Bytes of memory for each waiting object, with the allocator's headers, over those for an object
 /// of 64 bytes that is allocated and does not wait.
 ///
-/// One measurement at a time in a process; others wait.
-///
 /// # Panics
 /// If the rival panics.
 pub(crate) fn measure(make: Make, objects: u64) -> Sample {
-    in_turn(|| {
-        let plain = plain_bytes(objects).unwrap_or(f64::NAN);
-        let site = make(Limit::High);
-        warm_up(&*site);
+    let plain = plain_bytes(objects).unwrap_or(f64::NAN);
+    let site = || make(Limit::High);
+    on_site(site, |site| {
         let freed_before = site.freed();
-        let bytes = while_held(&*site, 1, |_release| {
-            let _in_line = take_line(0);
+        let bytes = while_held(site, |_release| {
             let mut updater = site.updater();
             let before = bytes_in_use();
             updater.replace(objects);
@@ -34,7 +29,7 @@ pub(crate) fn measure(make: Make, objects: u64) -> Sample {
             let waiting = objects.saturating_sub(site.freed() - freed_before);
             Some(after.saturating_sub(before) as f64 / waiting.max(1) as f64)
         });
-        drain(&*site, freed_before, objects);
+        drain(site, freed_before, objects);
         alone(bytes.map_or(f64::NAN, |bytes| bytes - plain))
     })
 }

@@ -1,15 +1,15 @@
 //! What is measured of a rival, and how. Which rounds are run, in which order, and what the numbers
 //! mean, is the business of [`suites`](crate::suites).
 //!
-//! - One operation in a loop ([`loops`]): of a word that is `read`, of `cells` of four words, of
-//!   `counters`, of sections and reference counts.
+//! - One operation in a loop ([`loops`]): of a word that is read, of cells of four words, of
+//!   counters, of sections and reference counts.
 //! - [`grace`]: how long a grace period takes, and what waiting for it costs the readers (`wait`:
 //!   of whom).
-//! - Replace and retire ([`replace`]: by whom): [`update`], what it costs; [`tail`], what it does
-//!   to readers; [`readers`], what many of them read meanwhile; [`stall`] and [`memory`], what
-//!   waits when a reader stalls.
-//! - [`hash`]: the same in a hash table, beside maps. [`maps`]: maps of any size, for any key.
-//!   [`ids`]: tables that give out ids.
+//! - Replace and retire ([`replace`]: by whom): [`update`], what it costs, what it does to readers,
+//!   and what many of them read meanwhile; [`stall`] and [`memory`], what waits when a reader
+//!   stalls.
+//! - [`hash`]: the same in a hash table, beside maps, and tables that give out ids. [`maps`]: maps
+//!   of any size, for any key.
 //! - [`enqueue`]: callbacks, and waiting for them.
 //! - Sleepable domains: [`boot`], a burst of grace periods; [`blocked`], a reader that stays;
 //!   [`domains`], their memory.
@@ -25,8 +25,6 @@ mod allocator;
 pub(crate) mod blocked;
 pub(crate) mod boot;
 pub(crate) mod cache;
-pub(crate) mod cells;
-pub(crate) mod counters;
 mod crowd;
 pub(crate) mod domains;
 pub(crate) mod engines;
@@ -35,17 +33,13 @@ pub(crate) mod form;
 pub(crate) mod garbage;
 pub(crate) mod grace;
 pub(crate) mod hash;
-pub(crate) mod ids;
 pub(crate) mod loops;
 pub(crate) mod maps;
 pub(crate) mod memory;
 pub(crate) mod object;
-pub(crate) mod read;
-pub(crate) mod readers;
 pub(crate) mod replace;
 pub(crate) mod stall;
 pub(crate) mod store;
-pub(crate) mod tail;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod tools;

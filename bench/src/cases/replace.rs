@@ -8,10 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 pub(crate) use super::object::OBJECT_BYTES;
-use super::object::{Object, Release};
+use super::object::{Object, Release, in_turn};
 use crate::clock::{ticks, ticks_since};
-use crate::freed::{self, take_line};
+use crate::freed;
+use crate::sample::Sample;
 use crate::serve::Replace;
+use crate::slices::{Cue, Played};
 
 /// Reads that are timed together: `READS` in `c/update.c` is the same number.
 pub(crate) const READS: u64 = 64;
@@ -63,7 +65,7 @@ pub(crate) trait Worker {
     fn replace(&mut self, count: u64);
     /// Replaces an object for each place, and says how long it took.
     fn replace_timed(&mut self, samples: &mut [u32]);
-    /// Reads until told to stop; how many reads there were.
+    /// Reads until told to stop, but once at least; how many reads there were.
     fn read_until(&mut self, stop: &AtomicI32) -> u64;
     /// Reads [`READS`] times for each place, and says how long it took.
     fn read_timed(&mut self, samples: &mut [u32]);
@@ -100,7 +102,7 @@ impl<S: Replace, const WORDS: usize> Site for Replacements<S, WORDS> {
     }
 
     fn freed(&self) -> u64 {
-        S::freed().count()
+        S::freed().sum().cast_unsigned()
     }
 
     fn flush(&self) {
@@ -153,8 +155,9 @@ impl<S: Replace, const WORDS: usize> Worker for Registered<'_, S, WORDS> {
 
     fn read_until(&mut self, stop: &AtomicI32) -> u64 {
         let (mut sum, mut reads) = (0_u64, 0);
-        // Relaxed: the flag ends the loop and publishes nothing.
-        while stop.load(Ordering::Relaxed) == 0 {
+        // Once at least: the others may be done before this thread has a CPU. Relaxed: the flag
+        // ends the loop and publishes nothing.
+        while reads == 0 || stop.load(Ordering::Relaxed) == 0 {
             for _ in 0..READS {
                 sum = sum.wrapping_add(self.read_one());
             }
@@ -192,14 +195,13 @@ impl<S: Replace, const WORDS: usize> Worker for Registered<'_, S, WORDS> {
     }
 }
 
-/// Acts while another thread, in the line of this number, holds a section: until the act, or a
+/// Acts while another thread holds a section: until the act, or a
 /// panic of it, drops what it is given. When this returns, that thread's last destructors, which
 /// may free, have run.
-pub(crate) fn while_held<R>(site: &dyn Site, line: usize, act: impl FnOnce(Release<'_>) -> R) -> R {
+pub(crate) fn while_held<R>(site: &dyn Site, act: impl FnOnce(Release<'_>) -> R) -> R {
     let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
     thread::scope(|scope| {
         let holder = scope.spawn(|| {
-            let _in_line = take_line(line);
             site.reader().hold(&entered, &release);
         });
         // Acquire: pairs with the Release of the thread that has entered.
@@ -213,10 +215,29 @@ pub(crate) fn while_held<R>(site: &dyn Site, line: usize, act: impl FnOnce(Relea
     })
 }
 
+/// Measures on a site, in a thread of its own and after a warm-up: one at a time in a process, the
+/// others wait.
+pub(crate) fn on_site(
+    make: impl FnOnce() -> Box<dyn Site> + Send,
+    measure: impl FnOnce(&dyn Site) -> Sample + Send,
+) -> Sample {
+    in_turn(|| {
+        let site = make();
+        warm_up(&*site);
+        measure(&*site)
+    })
+}
+
+/// A thread that reads until it is told to stop.
+pub(crate) fn reads(site: &dyn Site, cue: &Cue<'_>) -> Played<u64> {
+    let mut reader = site.reader();
+    cue.work(|stop| reader.read_until(stop))
+}
+
 /// Replaces a few objects in a thread of its own, and has them freed. So a library's helper threads
 /// start here, where they may run on every CPU, and not in a measurement that ties its threads
 /// to one.
-pub(crate) fn warm_up(site: &dyn Site) {
+fn warm_up(site: &dyn Site) {
     const OBJECTS: u64 = 2048;
     let before = site.freed();
     thread::scope(|scope| {
@@ -276,7 +297,7 @@ mod tests {
         let _turn = turn();
         for (name, make) in rivals::that(|rival| rival.replace.filter(|_| rival.hoards)) {
             let site = make(Limit::High);
-            while_held(&*site, 0, |_release| {
+            while_held(&*site, |_release| {
                 let before = site.freed();
                 thread::scope(|scope| scope.spawn(|| site.updater().replace(1000)).join().unwrap());
                 assert_eq!(site.freed(), before, "{name}");

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::allocator::bytes_in_use;
-use super::object::{OBJECT_BYTES, Release, in_turn};
-use super::replace::{Limit, Make, Site, drain, warm_up, while_held};
+use super::object::{OBJECT_BYTES, Release};
+use super::replace::{self, Limit, Make, Site, drain, on_site, while_held};
 use crate::sample::Sample;
 use crate::slices::{Act, Judged, Scene, both};
 
@@ -30,16 +30,13 @@ const BATCH: u64 = 64;
 /// reads of the third thread, in per cent of those in the same time before; objects retired by the
 /// second; and bytes at the end of each quarter of the time, not a number before the first update.
 ///
-/// One measurement at a time in a process; others wait.
-///
 /// # Panics
 /// If the rival panics.
 pub(crate) fn measure(make: Make, stall: Duration) -> Sample {
-    in_turn(|| {
-        let site = make(Limit::Low);
-        warm_up(&*site);
-        let before = Phase::run(&*site, false, stall / BEFORE);
-        let during = Phase::run(&*site, true, stall);
+    let site = || make(Limit::Low);
+    on_site(site, |site| {
+        let before = Phase::run(site, false, stall / BEFORE);
+        let during = Phase::run(site, true, stall);
         let peaks = [during.unreclaimed_peak, during.bytes_peak].map(|peak| peak as f64);
         // Not a number if the reader got no CPU before.
         let reads_percent = 100.0 * during.reads_per_second / before.reads_per_second;
@@ -95,7 +92,7 @@ impl Phase {
     fn run(site: &dyn Site, stalled: bool, duration: Duration) -> Phase {
         let watched = Watched { site, freed_before: site.freed(), retired: AtomicU64::new(0) };
         let phase = if stalled {
-            while_held(site, 2, |release| Phase::play(&watched, Some(release), duration))
+            while_held(site, |release| Phase::play(&watched, Some(release), duration))
         } else {
             Phase::play(&watched, None, duration)
         };
@@ -107,10 +104,7 @@ impl Phase {
         let mut phase = Phase::default();
         let acts: Vec<Act<'_, u64>> = vec![
             Box::new(|cue| cue.work(|stop| watched.update(stop))),
-            Box::new(|cue| {
-                let mut reader = watched.site.reader();
-                cue.work(|stop| reader.read_until(stop))
-            }),
+            Box::new(|cue| replace::reads(watched.site, cue)),
         ];
         let (scene, ()) = Scene::play(0, acts, |_| {
             phase.watch(watched, duration);
@@ -119,7 +113,7 @@ impl Phase {
         });
         let [updates, reads] = &scene.played[..] else { unreachable!("there are two acts") };
         phase.unreclaimed_peak = phase.unreclaimed_peak.max(updates.result);
-        phase.reads_per_second = reads.result as f64 / reads.elapsed.as_secs_f64();
+        phase.reads_per_second = reads.per_second();
         phase.judged = scene.judged();
         phase
     }

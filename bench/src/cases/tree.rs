@@ -16,9 +16,9 @@ pub(crate) type Key = (Id, &'static str);
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     /// Each entry but the root, whose numbers begin with 1; parents come first.
-    entries: Vec<Key>,
+    pub(crate) entries: Vec<Key>,
     /// The entries that are no directories.
-    files: Vec<Id>,
+    pub(crate) files: Vec<Id>,
 }
 
 impl Tree {
@@ -50,21 +50,6 @@ impl Tree {
             return Err(io::Error::new(io::ErrorKind::NotFound, what));
         }
         Ok(tree)
-    }
-
-    /// How many entries there are.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// All of them, with their numbers.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (Key, Id)> {
-        self.entries.iter().copied().zip(1..)
-    }
-
-    /// The entries that are no directories.
-    pub(crate) fn files(&self) -> &[Id] {
-        &self.files
     }
 
     /// What this entry is found by.

@@ -26,7 +26,7 @@ pub(crate) trait Member {
     /// Waits for a grace period.
     fn synchronize(&mut self);
     /// Reads in sections of so many steps until told to stop; how many sections there were.
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64;
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64;
 }
 
 /// The work of a section: steps that wait for each other, and that no compiler can do several of
@@ -39,13 +39,13 @@ pub(crate) fn chain(mut x: u64, steps: u32) -> u64 {
     std::hint::black_box(x)
 }
 
-/// Sections until told to stop.
+/// Sections until told to stop, each of which is given what the one before has returned.
 #[inline(always)]
-pub(crate) fn sections(stop: &AtomicI32, mut section: impl FnMut()) -> u64 {
-    let mut count = 0;
+pub(crate) fn sections(stop: &AtomicI32, mut section: impl FnMut(u64) -> u64) -> u64 {
+    let (mut count, mut x) = (0, 1);
     // Relaxed: the flag ends the loop and publishes nothing.
     while stop.load(Ordering::Relaxed) == 0 {
-        section();
+        x = section(x);
         count += 1;
     }
     count

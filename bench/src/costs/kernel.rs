@@ -24,8 +24,10 @@ pub(super) fn row(id: &str, cpus: [usize; 2]) -> Option<Made> {
         "interrupt" => return Some(interrupt()),
         "system_call" => Row::new(1, |part| part.times(|| _ = black_box(getppid()))),
         "switch" => switch(cpus[0]),
-        "wake_up" => wake_up(WakeUp::Call, cpus),
-        "wake_up_latency" => wake_up(WakeUp::Latency, cpus),
+        // What the thread that wakes another one pays.
+        "wake_up" => wake_up(cpus, |begin, end, _| end - begin),
+        // From the beginning of that until the other one runs.
+        "wake_up_latency" => wake_up(cpus, |begin, _, ran| ran.saturating_sub(begin)),
         "sleep_overrun" => asleep(0, || {
             let before = Instant::now();
             thread::sleep(SLEEP);
@@ -85,17 +87,12 @@ fn switch(cpu: usize) -> Row<'static> {
     Row { sleeps: Some(1), ..Row::new(1, body) }.of(2)
 }
 
-/// What is timed of a wake-up.
-#[derive(Clone, Copy, Debug)]
-enum WakeUp {
-    /// What the thread that wakes another one pays.
-    Call,
-    /// From the beginning of that until the other one runs.
-    Latency,
-}
-
-/// A thread on the first CPU wakes one that sleeps on the second.
-fn wake_up(what: WakeUp, cpus: [usize; 2]) -> Row<'static> {
+/// A thread on the first CPU wakes one that sleeps on the second: what is `timed` of when the call
+/// began, when it ended, and when the other one ran.
+fn wake_up(
+    cpus: [usize; 2],
+    timed: impl Fn(u64, u64, u64) -> u64 + Sync + 'static,
+) -> Row<'static> {
     let body = move |part: &Part<'_>| {
         let (base, count) = (Instant::now(), part.count);
         let (parked, woken_at) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -130,10 +127,7 @@ fn wake_up(what: WakeUp, cpus: [usize; 2]) -> Row<'static> {
                         at => break at,
                     }
                 };
-                took_ns += match what {
-                    WakeUp::Call => after - before,
-                    WakeUp::Latency => ran_at.saturating_sub(before),
-                };
+                took_ns += timed(before, after, ran_at);
             }
             Duration::from_nanos(took_ns)
         })

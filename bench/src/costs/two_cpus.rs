@@ -6,56 +6,58 @@
 //! A line is moved by turns: one CPU changes a few hundred lines that the other one changed last,
 //! and only that is timed, not the handing over of the turn.
 
-use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
 use super::Made;
-use crate::slices::Row;
+use crate::slices::{Part, Row, spin_until};
 
 /// Lines moved in a turn: enough for the clock, few enough to stay in any first-level cache.
 const LINES: usize = 128;
-/// Looks at the turn before the CPU is offered to others: a guest's other CPU may not be running.
-const LOOKS_BEFORE_YIELD: u32 = 10_000;
-
-/// A word with its neighbours kept away.
-type Line = CachePadded<AtomicU64>;
-
-/// What is done to a line that the other CPU wrote last.
-#[derive(Clone, Copy, Debug)]
-enum Change {
-    /// An atomic increment.
-    Increment,
-    /// A compare-and-swap that guesses the old value.
-    BlindSwap,
-    /// A load, then a compare-and-swap: the line comes shared first and is invalidated after.
-    LoadAndSwap,
-}
 
 /// What is timed for the figure of this name; nothing of figures of other files.
 pub(super) fn row(id: &str) -> Option<Made> {
-    let change = match id {
-        "atomic_increment_cache_transfer" => Change::Increment,
-        "cmpxchg_blind_cache_transfer" => Change::BlindSwap,
-        "cmpxchg_cache_transfer_and_invalidate" => Change::LoadAndSwap,
-        _ => return None,
+    // Relaxed throughout: the turn orders the sides, and the cost is that of moving the line.
+    let swap = |word: &AtomicU64, old: u64| {
+        let swapped = word.compare_exchange(old, old + 1, Ordering::Relaxed, Ordering::Relaxed);
+        debug_assert!(swapped.is_ok(), "a line was changed out of turn");
     };
-    Some(Ok(transfer(change)))
+    Some(Ok(match id {
+        "atomic_increment_cache_transfer" => {
+            transfer(|word, _| _ = word.fetch_add(1, Ordering::Relaxed))
+        }
+        // It guesses the old value.
+        "cmpxchg_blind_cache_transfer" => transfer(swap),
+        // The line comes shared first, and is invalidated after.
+        "cmpxchg_cache_transfer_and_invalidate" => {
+            transfer(move |word, _| swap(word, word.load(Ordering::Relaxed)))
+        }
+        _ => return None,
+    }))
 }
 
-/// Changing one line that the other CPU changed last. Each count of a thread is a turn.
-fn transfer(change: Change) -> Row<'static> {
-    let lines: Vec<Line> = (0..LINES).map(|_| Line::default()).collect();
+/// Changing one line that the other CPU changed last, by a change that adds one to the word of this
+/// value. Each count of a thread is a turn.
+fn transfer(change: impl Fn(&AtomicU64, u64) + Sync + 'static) -> Row<'static> {
+    let lines: [CachePadded<AtomicU64>; LINES] = std::array::from_fn(|_| CachePadded::default());
     let turn = AtomicU64::new(0);
-    let body = move |part: &crate::slices::Part<'_>| {
+    let body = move |part: &Part<'_>| {
         let mut took = Duration::ZERO;
         for _ in 0..part.count {
-            let mine = wait_for_turn(&turn, part.me as u64);
+            let mut mine = 0;
+            spin_until(false, || {
+                // Acquire: pairs with the Release at the end of the other side's turn.
+                mine = turn.load(Ordering::Acquire);
+                mine % 2 == part.me as u64
+            });
             let before = Instant::now();
-            change_all(change, &lines, mine);
+            for step in 0..LINES {
+                // An odd multiple, so that no prefetcher learns the order. Each line held `mine`
+                // before, since every turn adds one to each.
+                change(&lines[(step * 37) % LINES], mine);
+            }
             took += before.elapsed();
             // Release: pairs with the Acquire of the other side; it finds all lines changed.
             turn.store(mine + 1, Ordering::Release);
@@ -63,42 +65,4 @@ fn transfer(change: Change) -> Row<'static> {
         took
     };
     Row::new(2, body).of(LINES as u64)
-}
-
-/// Spins until it is a turn of this parity; says which.
-fn wait_for_turn(turn: &AtomicU64, parity: u64) -> u64 {
-    let mut looks = 0;
-    loop {
-        // Acquire: pairs with the Release at the end of the other side's turn.
-        let now = turn.load(Ordering::Acquire);
-        if now % 2 == parity {
-            return now;
-        }
-        looks += 1;
-        if looks % LOOKS_BEFORE_YIELD == 0 {
-            thread::yield_now();
-        } else {
-            spin_loop();
-        }
-    }
-}
-
-/// Changes every line once. Each held `turn` before, since every turn adds one to each.
-fn change_all(change: Change, lines: &[Line], turn: u64) {
-    for step in 0..LINES {
-        // An odd multiple, so that no prefetcher learns the order.
-        let word = &lines[(step * 37) % LINES];
-        // Relaxed throughout: the turn orders the sides, and the cost is that of moving the line.
-        let expected = match change {
-            Change::Increment => {
-                word.fetch_add(1, Ordering::Relaxed);
-                continue;
-            }
-            Change::BlindSwap => turn,
-            Change::LoadAndSwap => word.load(Ordering::Relaxed),
-        };
-        let swapped =
-            word.compare_exchange(expected, turn + 1, Ordering::Relaxed, Ordering::Relaxed);
-        debug_assert_eq!(swapped, Ok(turn), "a line was changed out of turn");
-    }
 }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Cache};
 
 use super::Rival;
-use crate::cases::loops::{Loop, Looped, timed};
+use crate::cases::loops::{Loop, Looped, reads, timed};
 use crate::cases::maps::Map;
-use crate::cases::read::reads;
 use crate::serve::{arcs, copied};
 use crate::shapes::{Key, Value};
 
@@ -40,7 +39,6 @@ fn cached() -> Loop {
 }
 
 /// One value, of which each thread keeps a cache.
-#[derive(Debug)]
 struct Cached(Arc<ArcSwap<Value>>);
 
 impl Map<Key, Value> for Cached {

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 
 use super::Rival;
-use crate::cases::counters::{counted, counts};
-use crate::cases::loops::{Loop, Looped};
+use crate::cases::loops::{Loop, Looped, counted, counts};
 use crate::shapes::{Limiting, counting};
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -32,7 +31,6 @@ counting! {
 }
 
 /// One word, changed by a compare-and-swap that looks at the limit.
-#[derive(Debug)]
 struct UpTo {
     count: CachePadded<AtomicU64>,
     limit: u64,

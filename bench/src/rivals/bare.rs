@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::Rival;
-use crate::cases::cells;
-use crate::cases::loops::{Loop, Looped, repeat};
-use crate::cases::read::SLOT;
+use crate::cases::loops::{Loop, Looped, SLOT, repeat, words};
 use crate::serve::Copied;
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -28,7 +26,7 @@ fn read() -> Loop {
 }
 
 /// Nothing is ever written again, so nothing has to be waited for.
-static FIXED: [[u64; 4]; 2] = [cells::words(0), cells::words(1)];
+static FIXED: [[u64; 4]; 2] = [words(0), words(1)];
 
 /// A pointer to one of the two, by the parity of the first word.
 struct Plain(AtomicPtr<[u64; 4]>);

@@ -4,8 +4,7 @@ use contatori::counters::unsigned::Unsigned;
 use contatori::counters::{CounterValue, Observable};
 
 use super::Rival;
-use crate::cases::counters::counts;
-use crate::cases::loops::Looped;
+use crate::cases::loops::{Looped, counts};
 use crate::shapes::counting;
 
 pub(super) const RIVALS: &[Rival] =

@@ -8,8 +8,7 @@ use crossbeam_epoch::{Collector, LocalHandle};
 
 use super::Rival;
 use crate::cases::enqueue::{Closures, callback};
-use crate::cases::loops::Looped;
-use crate::cases::read::{nested, reads};
+use crate::cases::loops::{Looped, nested, reads};
 use crate::cases::wait::{Flavour, Member, chain, sections};
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -20,7 +19,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .replace::<Epoch>()
         .hoards()
         .chains::<Epoch>()
-        .wait(|| Arc::new(Collector::new()))
+        .wait(|| Box::new(Collector::new()))
         .enqueue(|| {
             let pin = crossbeam_epoch::pin;
             Box::new(Closures(move || pin().defer(callback()), move || pin().flush()))
@@ -46,7 +45,6 @@ macro_rules! epochs {
         pub(super) struct Epoch;
 
         /// By handles of the threads', without the look into thread-local storage.
-        #[derive(Debug)]
         pub(super) struct Handles(epoch::Collector, $domain);
 
         impl Handles {
@@ -74,7 +72,6 @@ macro_rules! epochs {
         }
 
         /// A pointer that frees its object when it is dropped, which crossbeam's own does not.
-        #[derive(Debug)]
         pub(super) struct Place<T>(epoch::Atomic<T>);
 
         impl<T> Place<T> {
@@ -161,10 +158,10 @@ impl Member for LocalHandle {
         }
     }
 
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
-        sections(stop, || {
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
+        sections(stop, |x| {
             let _guard = self.pin();
-            *x = chain(*x, steps);
+            chain(x, steps)
         })
     }
 }

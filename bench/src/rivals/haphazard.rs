@@ -3,8 +3,7 @@
 use haphazard::{AtomicPtr, Domain, HazardPointer};
 
 use super::Rival;
-use crate::cases::loops::Looped;
-use crate::cases::read::reads;
+use crate::cases::loops::{Looped, reads};
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("haphazard")
@@ -19,7 +18,6 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("haphazard")
 struct Hazard;
 
 /// A pointer that frees its object when it is dropped.
-#[derive(Debug)]
 struct Place<T: Send + 'static>(AtomicPtr<T>);
 
 replace! {

@@ -5,9 +5,8 @@ use kovan::Atom;
 use kovan_map::HashMap;
 
 use super::Rival;
-use crate::cases::loops::Looped;
+use crate::cases::loops::{Looped, nested, reads};
 use crate::cases::maps::maps;
-use crate::cases::read::{nested, reads};
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -23,7 +22,6 @@ pub(super) const RIVALS: &[Rival] = &[
 struct Crystalline;
 
 /// What a thread leaves behind without a flush waits until the process ends.
-#[derive(Debug)]
 struct Thread;
 
 impl Drop for Thread {

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use left_right::{Absorb, ReadHandle};
 
 use super::Rival;
-use crate::cases::cells::{sum, words};
-use crate::cases::loops::{Loop, Looped, timed};
+use crate::cases::loops::{Loop, Looped, sum, timed, words};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("left-right")
     .times(Looped::Read, || halves::<_, false>(1, |_| 1, |word| *word).0)
@@ -34,7 +33,7 @@ impl<T: Copy> Absorb<T> for Held<T> {
 }
 
 /// Reads of what is held, and what writes it: compiled apart for who times the writes, as
-/// [`cells`](crate::cases::cells) are.
+/// cells of [`loops`](crate::cases::loops) are.
 fn halves<T: Copy + Send + Sync + 'static, const IS_TIMED: bool>(
     held: T,
     make: impl Fn(u64) -> T + Send + Sync + 'static,

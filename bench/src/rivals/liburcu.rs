@@ -8,7 +8,6 @@ mod update;
 
 use std::hint::black_box;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicPtr};
 use std::time::Instant;
 
@@ -16,9 +15,7 @@ use self::table::Chains;
 use self::update::{BY_CALL, BY_DEFER, Calls, Replaced};
 use super::Rival;
 use crate::cases::BATCH;
-use crate::cases::enqueue::BURST;
-use crate::cases::loops::{Loop, Looped};
-use crate::cases::read::SLOT;
+use crate::cases::loops::{Loop, Looped, SLOT};
 use crate::cases::wait::{self, Idle, Member};
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -26,19 +23,19 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Read, || read(&MEMB, |flavour| flavour.read))
         .times(Looped::Nested, || read(&MEMB, |flavour| flavour.read_nested))
         .hash_with(|keys| Box::new(Chains::new(keys, &table::MEMB)))
-        .wait(|| Arc::new(&MEMB)),
+        .wait(|| Box::new(&MEMB)),
     Rival::new("liburcu-qsbr")
         .times(Looped::Read, || read(&QSBR, |flavour| flavour.read))
         .hash_with(|keys| Box::new(Chains::new(keys, &table::QSBR)))
-        .wait(|| Arc::new(&QSBR)),
+        .wait(|| Box::new(&QSBR)),
     Rival::new("liburcu-bp")
         .times(Looped::Read, || read(&BP, |flavour| flavour.read))
         .times(Looped::Nested, || read(&BP, |flavour| flavour.read_nested))
-        .wait(|| Arc::new(&BP)),
+        .wait(|| Box::new(&BP)),
     Rival::new("liburcu-call")
         .replace_with(|_| Box::new(Replaced::new(&BY_CALL)))
         .hoards()
-        .enqueue(|| Box::new(Calls::new(BURST)))
+        .enqueue(|| Box::new(Calls::new()))
         .has_barrier(),
     // Its queue has 4,096 places, and a thread that finds it full waits: it does not hoard.
     Rival::new("liburcu-defer").replace_with(|_| Box::new(Replaced::new(&BY_DEFER))),
@@ -131,9 +128,9 @@ impl Member for Registered {
         unsafe { (self.flavour.synchronize)() };
     }
 
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
         // SAFETY: this thread is registered; both references outlive the call, and C reads the
         // flag with an atomic load.
-        unsafe { (self.flavour.read_until)(stop, steps, x) }
+        unsafe { (self.flavour.read_until)(stop, steps, &mut 1) }
     }
 }

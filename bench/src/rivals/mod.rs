@@ -47,22 +47,21 @@ mod thread_local;
 mod tokio;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashTable;
 use slotmap::{DefaultKey, SlotMap};
 
-use crate::cases::domains;
+use crate::advise::KeyIndex;
+use crate::cases::domains::{self, Used};
 use crate::cases::enqueue::Caller;
 use crate::cases::hash::{self, Chains, Mapped};
-use crate::cases::loops::{Loop, Looped};
+use crate::cases::loops::{self, Loop, Looped, reads};
 use crate::cases::maps::locked::{LockedMap, One};
 use crate::cases::maps::{Kinds, Map, Maps};
-use crate::cases::read::reads;
 use crate::cases::replace::{self, Replacements, Site};
+use crate::cases::store;
 use crate::cases::wait::Flavour;
-use crate::cases::{boot, cells, store};
 use crate::locks::{InPlace, Locked, Locks};
 use crate::sample::Sample;
 use crate::shapes::{
@@ -135,6 +134,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Rival> {
 }
 
 /// What each of them has of this, with its name: those that have it.
+#[cfg(test)]
 pub(crate) fn that<T>(
     has: impl Fn(&Rival) -> Option<T>,
 ) -> impl Iterator<Item = (&'static str, T)> {
@@ -165,12 +165,10 @@ pub(crate) struct Rival {
     pub has_barrier: bool,
     /// Whether no grace period waits for its readers.
     pub(crate) is_restartable: bool,
-    /// What takes part in `rcu advise`, by [`Workload`].
-    designs: Designs,
+    /// What takes part in `rcu advise`, and how it finds a key, by [`Workload`].
+    designs: [Option<Solution>; Workload::ALL.len()],
     /// Its value is copied for each reader.
     pub(crate) is_copied: bool,
-    /// Its table is a fixed index of places.
-    pub(crate) is_per_key: bool,
     /// By [`Looped`].
     loops: [Option<fn() -> Loop>; Looped::COUNT],
     pub(crate) stored: Option<fn() -> Box<dyn Site>>,
@@ -179,15 +177,15 @@ pub(crate) struct Rival {
     pub(crate) ids: Option<hash::Make>,
     pub(crate) maps: Option<Kinds>,
     pub(crate) enqueue: Option<fn() -> Box<dyn Caller>>,
-    pub(crate) wait: Option<fn() -> Arc<dyn Flavour>>,
-    pub(crate) boot: Option<fn() -> Box<dyn boot::Site>>,
+    pub(crate) wait: Option<fn() -> Box<dyn Flavour>>,
+    pub(crate) boot: Option<fn(usize, u64) -> Sample>,
     pub(crate) blocked: Option<fn(Duration) -> Sample>,
-    pub(crate) domain: Option<domains::Memory>,
+    pub(crate) domain: Option<fn(Used, usize) -> Sample>,
     pub(crate) store: Option<fn() -> Box<dyn serve::Arcs>>,
 }
 
-/// How it solves each [`Workload`].
-type Designs = [Option<Make>; Workload::ALL.len()];
+/// How a rival solves a [`Workload`], and finds its keys if that has some.
+pub(crate) type Solution = (Make, Option<KeyIndex>);
 
 /// What a rival serves: each method adds one case, and asks for the trait that the case needs.
 impl Rival {
@@ -201,7 +199,6 @@ impl Rival {
             is_restartable: false,
             designs: [None; Workload::ALL.len()],
             is_copied: false,
-            is_per_key: false,
             loops: [None; Looped::COUNT],
             stored: None,
             replace: None,
@@ -222,10 +219,10 @@ impl Rival {
         Self { ours: true, ..Self::new(name) }
     }
 
-    /// `rcu advise`: solves this workload.
-    const fn solves(self, workload: Workload, make: Make) -> Self {
+    /// `rcu advise`: solves this workload, and finds its keys like this, if that has some.
+    const fn solves(self, workload: Workload, make: Make, index: Option<KeyIndex>) -> Self {
         let mut this = self;
-        this.designs[workload as usize] = Some(make);
+        this.designs[workload as usize] = Some((make, index));
         this
     }
 
@@ -236,26 +233,26 @@ impl Rival {
     }
 
     /// How it solves a workload, if it does.
-    pub(crate) fn design(&self, workload: Workload) -> Option<Make> {
+    pub(crate) fn design(&self, workload: Workload) -> Option<Solution> {
         self.designs[workload as usize]
     }
 
     /// `rcu advise`: one value that is replaced as a whole.
     const fn config<T: Map<Key, Value>>(self) -> Self {
-        self.solves(Workload::Config, Ready::<Keyed<T, false>>::boxed)
+        self.solves(Workload::Config, Ready::<Keyed<T, false>>::boxed, None)
     }
 
     /// `rcu advise`: such a value, copied for each reader.
     const fn copied<C: serve::Copied<WORDS>>(self) -> Self {
-        let this = self.solves(Workload::Config, Ready::<Copies<C>>::boxed);
+        let this = self.solves(Workload::Config, Ready::<Copies<C>>::boxed, None);
         Self { is_copied: true, ..this }
     }
 
     /// `rcu advise`: a table with such a value for each key. Where keys come and go, a table of
     /// buckets.
     const fn per_key<R: serve::Replace>(self) -> Self {
-        let this = self.solves(Workload::Churn, Ready::<Keyed<Buckets<R>, true>>::boxed);
-        this.fixed::<R>()
+        let make: Make = Ready::<Keyed<Buckets<R>, true>>::boxed;
+        self.solves(Workload::Churn, make, Some(KeyIndex::Buckets)).fixed::<R>()
     }
 
     /// `rcu advise`: such a value, and a table with one for each key.
@@ -265,14 +262,15 @@ impl Rival {
 
     /// `rcu advise`: a table with such a value for each key, whose keys cannot come and go.
     const fn fixed<R: serve::Replace>(self) -> Self {
-        let this = self.solves(Workload::Table, Ready::<Keyed<PerKey<R>, false>>::boxed);
-        Self { is_per_key: true, ..this }
+        let make: Make = Ready::<Keyed<PerKey<R>, false>>::boxed;
+        self.solves(Workload::Table, make, Some(KeyIndex::Fixed))
     }
 
     /// `rcu advise`: a map as its own table.
     const fn table<M: Map<Key, Value>>(self) -> Self {
-        let this = self.solves(Workload::Table, Ready::<Keyed<M, false>>::boxed);
-        this.solves(Workload::Churn, Ready::<Keyed<M, true>>::boxed)
+        let own = Some(KeyIndex::Own);
+        let this = self.solves(Workload::Table, Ready::<Keyed<M, false>>::boxed, own);
+        this.solves(Workload::Churn, Ready::<Keyed<M, true>>::boxed, own)
     }
 
     /// `rcu advise`: one lock of this kind around a value, a table, and what gives out ids.
@@ -292,23 +290,23 @@ impl Rival {
     /// `rcu advise`: a counter of events.
     const fn counter<C: Counting>(self) -> Self {
         let make: Make = Ready::<Counted<C>>::boxed;
-        let this = self.solves(Workload::Counter, make);
-        if C::EXACT { this.solves(Workload::ExactCounter, make) } else { this }
+        let this = self.solves(Workload::Counter, make, None);
+        if C::EXACT { this.solves(Workload::ExactCounter, make, None) } else { this }
     }
 
     /// `rcu advise`: a counter with a limit.
     const fn limiter<C: Limiting>(self) -> Self {
-        self.solves(Workload::LimitCounter, Ready::<Bounded<C>>::boxed)
+        self.solves(Workload::LimitCounter, Ready::<Bounded<C>>::boxed, None)
     }
 
     /// `rcu advise`: a queue.
     const fn queue<Q: Queueing>(self) -> Self {
-        self.solves(Workload::Queue, Ready::<Queued<Q>>::boxed)
+        self.solves(Workload::Queue, Ready::<Queued<Q>>::boxed, None)
     }
 
     /// `rcu advise`: a table that gives out ids.
     const fn ids<T: Ids>(self) -> Self {
-        self.solves(Workload::Ids, Ready::<Numbered<T>>::boxed)
+        self.solves(Workload::Ids, Ready::<Numbered<T>>::boxed, None)
     }
 
     /// Something in a loop.
@@ -325,7 +323,7 @@ impl Rival {
 
     /// Four words that are read whole.
     const fn cell<C: serve::Copied<4>>(self) -> Self {
-        self.times(Looped::Cell, cells::loads::<C>).times(Looped::CellStore, cells::stores::<C>)
+        self.times(Looped::Cell, loops::loads::<C>).times(Looped::CellStore, loops::stores::<C>)
     }
 
     /// An `Arc` in a place, of one word, read by what stands for it, and replaced by new ones.
@@ -397,18 +395,18 @@ impl Rival {
     }
 
     /// Grace periods.
-    const fn wait(self, make: fn() -> Arc<dyn Flavour>) -> Self {
+    const fn wait(self, make: fn() -> Box<dyn Flavour>) -> Self {
         Self { wait: Some(make), ..self }
     }
 
     /// Updates that no reader holds up, where others wait for a grace period.
-    const fn waits_for_none(self, make: fn() -> Arc<dyn Flavour>) -> Self {
+    const fn waits_for_none(self, make: fn() -> Box<dyn Flavour>) -> Self {
         Self { is_restartable: true, ..self.wait(make) }
     }
 
-    /// A burst of grace periods beside short sections.
-    const fn boot(self, make: fn() -> Box<dyn boot::Site>) -> Self {
-        Self { boot: Some(make), ..self }
+    /// A burst of so many grace periods beside so many readers with short sections.
+    const fn boot(self, measure: fn(usize, u64) -> Sample) -> Self {
+        Self { boot: Some(measure), ..self }
     }
 
     /// A reader that stays in its section, for so long.
@@ -418,7 +416,7 @@ impl Rival {
 
     /// Thousands of domains, or of locks.
     const fn domain<D: serve::Domain>(self) -> Self {
-        Self { domain: Some(domains::memory::<D>), ..self }
+        Self { domain: Some(domains::measure::<D>), ..self }
     }
 
     /// Whether it takes part in any case.

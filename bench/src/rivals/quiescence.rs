@@ -4,15 +4,13 @@
 mod cells;
 mod epoch;
 mod maps;
-mod queues;
 mod srcu;
 mod sync;
 mod threads;
 
 use std::hint::black_box;
-use std::sync::Arc;
 
-use quiescence::collections::{CopyMap, HashMap, IdMap, Queue as Fifo, Stack};
+use quiescence::collections::{CopyMap, HashMap, IdMap, Queue, Stack};
 use quiescence::sync::{Counter, ExactCounter, Latch, LimitCounter, SeqLock};
 use quiescence::{ArcCell, Domain, Rcu, Srcu, cell::Snapshot, tag::ThreadTag, tuning::Fences};
 
@@ -21,14 +19,11 @@ use self::epoch::{Epoch, Handles, by_handle};
 use self::srcu::{BUSY, stalled};
 use self::threads::{Announcers, Limited, LimitedAnnouncers, QuiescentStates, Threads, by_limit};
 use super::Rival;
-use crate::cases::blocked;
-use crate::cases::boot::Slots;
-use crate::cases::counters::counts;
 use crate::cases::enqueue::{Closures, callback};
-use crate::cases::loops::{Loop, Looped, sections, timed};
+use crate::cases::loops::{Loop, Looped, counts, nested, reads, sections, timed};
 use crate::cases::maps::Fast;
-use crate::cases::read::{nested, reads};
-use crate::shapes::{Hash, Value, WORDS, Whole};
+use crate::cases::{blocked, boot};
+use crate::shapes::{Hash, Value, WORDS, Whole, queueing};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence")
@@ -51,8 +46,8 @@ pub(super) const RIVALS: &[Rival] = &[
             Box::new(Closures(call, quiescence::barrier))
         })
         .has_barrier()
-        .wait(|| Arc::new(Domain::new()))
-        .boot(|| Box::new(Rcu::new_in(Slots::new(0), Srcu::new().domain())))
+        .wait(|| Box::new(Domain::new()))
+        .boot(|readers, times| boot::measure(&Srcu::new(), readers, times))
         .blocked(|time| blocked::measure(&stalled(Srcu::new()), time))
         .domain::<Srcu>(),
     Rival::ours("quiescence-hashmap")
@@ -79,17 +74,17 @@ pub(super) const RIVALS: &[Rival] = &[
         .chains::<Announcers>()
         .replace_with(|limit| by_limit::<Announcers, _>(limit, LimitedAnnouncers))
         .hoards()
-        .wait(|| Arc::new(QuiescentStates(Domain::new()))),
+        .wait(|| Box::new(QuiescentStates(Domain::new()))),
     Rival::ours("quiescence-fencing")
         .times(Looped::Read, || by_reader(Rcu::new_in(1, fencing()), false))
-        .wait(|| Arc::new(fencing())),
+        .wait(|| Box::new(fencing())),
     Rival::ours("quiescence-busy")
-        .boot(|| Box::new(Rcu::new_in(Slots::new(0), Srcu::with_delay(&BUSY).domain())))
+        .boot(|readers, times| boot::measure(&Srcu::with_delay(&BUSY), readers, times))
         .blocked(|time| blocked::measure(&stalled(Srcu::with_delay(&BUSY)), time)),
     Rival::ours("quiescence-thread")
         .times(Looped::Sleepable, section)
         .times(Looped::Local, section)
-        .boot(|| Box::new(Rcu::new_in(Slots::new(0), Domain::new())))
+        .boot(|readers, times| boot::measure(&Domain::new(), readers, times))
         .domain::<Domain>(),
     Rival::ours("quiescence-arc-cell").values::<InCell>(),
     Rival::ours("quiescence-exact-cell").config::<Whole<InExactCell>>(),
@@ -100,16 +95,20 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-limit")
         .limiter::<LimitCounter>()
         .times(Looped::Count, sync::count_limited),
-    Rival::ours("quiescence-queue").queue::<Fifo<Value>>(),
+    Rival::ours("quiescence-queue").queue::<Queue<Value>>(),
     Rival::ours("quiescence-stack").queue::<Stack<Value>>(),
     Rival::ours("quiescence-idmap").ids::<IdMap<Value>>().numbers::<IdMap<u64>>(),
     Rival::ours("quiescence-snapshot")
         .copied::<Snapshot<[u64; WORDS]>>()
-        .waits_for_none(|| Arc::new(Snapshot::new([1; 4]))),
+        .waits_for_none(|| Box::new(Snapshot::new([1; 4]))),
     Rival::ours("quiescence-seqlock").copied::<SeqLock<[u64; WORDS]>>().cell::<SeqLock<[u64; 4]>>(),
     Rival::ours("quiescence-latch").cell::<Latch<[u64; 4]>>(),
     Rival::ours("quiescence-cache").times(Looped::Guard, cells::cache),
 ];
+
+// A stack has no order but is a pool as well. Both wait in the same domain.
+queueing!(Queue, flush: quiescence::barrier());
+queueing!(Stack, flush: quiescence::barrier());
 
 /// A section of the global domain, without a word that is read.
 fn section() -> Loop {

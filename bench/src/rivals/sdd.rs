@@ -6,8 +6,7 @@ use sdd::{AtomicOwned, Guard, Owned, Tag};
 
 use super::Rival;
 use crate::cases::enqueue::{Closures, callback};
-use crate::cases::loops::Looped;
-use crate::cases::read::{nested, reads};
+use crate::cases::loops::{Looped, nested, reads};
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use seize::{Collector, Guard, reclaim};
 
 use super::Rival;
-use crate::cases::loops::Looped;
-use crate::cases::read::{nested, reads};
+use crate::cases::loops::{Looped, nested, reads};
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
@@ -23,7 +22,6 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
 struct Hyaline(Collector);
 
 /// A pointer that frees its object when it is dropped.
-#[derive(Debug)]
 struct Place<T>(AtomicPtr<T>);
 
 replace! {

@@ -29,11 +29,9 @@ impl Maps for InShards {
 const SHARDS_PER_CPU: usize = 8;
 
 /// As many shards as a power of two.
-#[derive(Debug)]
 struct Shards<T>(Box<[CachePadded<RwLock<T>>]>);
 
-impl<T: Send + Sync + 'static> Shares for Shards<T> {
-    type Of = T;
+impl<T: Send + Sync + 'static> Shares<T> for Shards<T> {
     type Lock = RwLock<T>;
 
     fn new(keys: usize, make: impl Fn(usize) -> T) -> Self {

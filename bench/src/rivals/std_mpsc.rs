@@ -8,7 +8,6 @@ use crate::shapes::{Queueing, Value};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("std-mpsc").queue::<Channel>()];
 
-#[derive(Debug)]
 struct Channel {
     sender: Sender<Value>,
     receiver: Mutex<Receiver<Value>>,

@@ -3,8 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Rival;
-use crate::cases::loops::{Looped, sections};
-use crate::cases::read::reads;
+use crate::cases::loops::{Looped, reads, sections};
 use crate::cases::store;
 use crate::locks::{Boxed, InPlace, Locked, lock};
 

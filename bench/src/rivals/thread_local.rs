@@ -7,8 +7,7 @@ use crossbeam_utils::CachePadded;
 use thread_local::ThreadLocal;
 
 use super::Rival;
-use crate::cases::counters::counts;
-use crate::cases::loops::Looped;
+use crate::cases::loops::{Looped, counts};
 use crate::shapes::counting;
 
 type Words = ThreadLocal<CachePadded<AtomicU64>>;

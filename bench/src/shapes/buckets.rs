@@ -17,7 +17,7 @@ use crate::serve::Replace;
 type Entry = (Key, Arc<Value>);
 
 /// The entries of a bucket. It never changes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct List(Vec<Entry>);
 
 impl quiescence::Weigh for List {

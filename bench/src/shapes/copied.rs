@@ -14,7 +14,6 @@ pub(crate) const BYTES_MAX: usize = 64;
 pub(crate) const WORDS: usize = 1 + BYTES_MAX / 8;
 
 /// A [`Copied`] place with a value in it.
-#[derive(Debug)]
 pub(crate) struct Copies<C>(C);
 
 /// The value that update number `serial` makes: each word follows from the stamp.

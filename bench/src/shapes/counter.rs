@@ -60,7 +60,6 @@ pub(crate) trait Limiting: Send + Sync + 'static {
 }
 
 /// A counter of events, and what it has to say at rest.
-#[derive(Debug)]
 pub(crate) struct Counted<C> {
     counter: C,
     expected: AtomicU64,
@@ -112,7 +111,6 @@ pub(crate) struct Held {
 }
 
 /// A counter with a limit: each thread takes up to [`HELD_MAX`], and gives them back one by one.
-#[derive(Debug)]
 pub(crate) struct Bounded<C>(C);
 
 impl<C: Limiting> Subject for Bounded<C> {

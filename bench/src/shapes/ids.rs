@@ -25,7 +25,6 @@ pub(crate) trait Ids<V = Value>: Send + Sync + 'static {
 }
 
 /// A map whose ids are numbers that are counted up.
-#[derive(Debug)]
 pub(crate) struct CountedUp<M> {
     map: M,
     next: AtomicU64,
@@ -60,7 +59,6 @@ impl<V: 'static, M: Map<u64, V, Thread = ()>> Ids<V> for CountedUp<M> {
 }
 
 /// A table, and the current id of each key.
-#[derive(Debug)]
 pub(crate) struct Numbered<T> {
     pub(crate) table: T,
     ids: Box<[AtomicU64]>,

@@ -29,7 +29,6 @@ impl<L: Lock<u64>> Counting for Locked<L> {
 }
 
 /// A count and its limit under one lock.
-#[derive(Debug)]
 pub(crate) struct Limited<L> {
     count: L,
     limit: u64,

@@ -6,8 +6,8 @@
 //!
 //! In reading order:
 //! - `plan`: what to run.
-//! - `value`: the objects that are read and replaced; they notice when they are torn or freed.
-//! - `ledger`: how many of them have been replaced, and how many freed.
+//! - `value`: the objects that are read and replaced; they notice when they are torn or freed, and
+//!   how many of them have been.
 //! - `table`: the index that keyed designs share; `buckets`: the index of
 //!   those without one, where keys come and go.
 //! - `copied`: a value that is copied for each reader.
@@ -19,7 +19,6 @@ mod buckets;
 mod copied;
 mod counter;
 mod ids;
-mod ledger;
 mod locked;
 mod plan;
 mod prepared;

@@ -7,12 +7,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::ledger::Ledger;
 use super::plan::{Operation, Plan};
 use super::subject::{Job, Subject};
 #[cfg(test)]
 use super::table::Key;
-use crate::freed::{drain, take_line};
+use super::value::Ledger;
+use crate::freed::drain;
 use crate::slices::Part;
 
 /// Operations between two looks whether the slice is over, and between two quiescent states of
@@ -46,7 +46,6 @@ pub(crate) trait Prepared: Send + Sync {
 pub(crate) type Make = fn(&Plan) -> Box<dyn Prepared>;
 
 /// What a thread of a row keeps from one slice to the next.
-#[derive(Debug)]
 pub(crate) struct Seat {
     /// Its next operation.
     next: usize,
@@ -113,7 +112,7 @@ impl<S: Subject> Ready<S> {
             self.shared.change(job, operation, thread, seat.serial)
         };
         if gives_up {
-            self.ledger.replaced.add();
+            self.ledger.replaced.add(1);
         }
     }
 
@@ -125,7 +124,6 @@ impl<S: Subject> Ready<S> {
 
 impl<S: Subject> Prepared for Ready<S> {
     fn work(&self, plan: &Plan, part: &Part<'_>, seat: &mut Seat) -> Duration {
-        let _in_line = take_line(part.me);
         if part.slice.is_some() {
             seat.update_ns.reserve_exact(LATENCIES);
         } else if part.me == 0 {
@@ -169,49 +167,16 @@ impl<S: Subject> Prepared for Ready<S> {
     #[cfg(test)]
     fn freed(&self) -> Box<dyn Fn() -> u64> {
         let ledger = self.ledger;
-        Box::new(|| ledger.freed.count())
+        Box::new(|| ledger.freed.sum().cast_unsigned())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
+    use super::super::{Keyed, Whole};
     use super::*;
-    use crate::host::spend;
+    use crate::cases::loops::tests::{Slow, is_of_operations};
 
-    /// A design whose threads take their time to register, and to leave.
-    struct Slow {
-        registered_ns: AtomicU64,
-    }
-
-    impl Subject for Slow {
-        type Thread = Instant;
-
-        fn new(_: &Job<'_>) -> Self {
-            Self { registered_ns: AtomicU64::new(0) }
-        }
-
-        fn thread(&self) -> Instant {
-            spend();
-            Instant::now()
-        }
-
-        fn read(&self, _: &Job<'_>, _: Operation, _: &mut Instant) -> bool {
-            false
-        }
-
-        fn change(&self, _: &Job<'_>, _: Operation, _: &mut Instant, _: u32) -> bool {
-            false
-        }
-
-        fn leave(&self, since: Instant) {
-            self.registered_ns.store(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            spend();
-        }
-    }
-
-    /// If either were timed, it would take longer than the thread is registered.
     #[test]
     fn neither_registering_nor_leaving_is_timed() {
         let plan = Plan {
@@ -221,10 +186,7 @@ mod tests {
             operations: [[Operation::read(0), Operation::update(0)].into()].into(),
             limit: 0,
         };
-        let ledger = Ledger::leak();
-        let ready = Ready { shared: Slow::new(&Job { plan: &plan, ledger }), ledger };
-        let took = ready.work(&plan, &Part::alone(0, 100), &mut Seat::new(0));
-        let registered_ns = ready.shared.registered_ns.load(Ordering::Relaxed);
-        assert!(took.as_nanos() <= u128::from(registered_ns), "{took:?} of {registered_ns} ns");
+        let ready = Ready::<Keyed<Whole<Slow>, false>>::boxed(&plan);
+        is_of_operations(ready.work(&plan, &Part::alone(0, 100), &mut Seat::new(0)));
     }
 }

@@ -49,7 +49,6 @@ pub(crate) use queueing;
 const LENGTH: u64 = 1000;
 
 /// A queue, and how many values have to be in it at rest.
-#[derive(Debug)]
 pub(crate) struct Queued<Q> {
     queue: Q,
     expected: AtomicU64,
@@ -82,7 +81,7 @@ impl<Q: Queueing> Subject for Queued<Q> {
     fn read(&self, job: &Job<'_>, _operation: Operation, passed: &mut Passed) -> bool {
         let Some(value) = self.queue.pop() else { return false };
         passed.taken += 1;
-        job.ledger.replaced.add();
+        job.ledger.replaced.add(1);
         value.is_wrong(0, job.plan.work)
     }
 

@@ -3,14 +3,12 @@
 //! Each shape (table, counter, queue, ids) is one [`Subject`]; it turns an operation into the calls
 //! of the design, and notices what the design does wrong.
 
-use super::ledger::Ledger;
 use super::plan::{Operation, Plan};
 use super::table::Key;
-use super::value::Value;
+use super::value::{Ledger, Value};
 use crate::cases::maps::Map;
 
 /// What all operations of a round have in common.
-#[derive(Debug)]
 pub(crate) struct Job<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) ledger: &'static Ledger,
@@ -69,7 +67,6 @@ pub(crate) trait Subject: Sized + Send + Sync + 'static {
 }
 
 /// A table, whose keys come and go if it churns, and else stay.
-#[derive(Debug)]
 pub(crate) struct Keyed<T, const CHURNS: bool> {
     table: T,
     none: Key,

@@ -47,7 +47,6 @@ impl<S: Send + Sync + 'static> Find<S> for Index<S> {
 }
 
 /// One slot for all keys.
-#[derive(Debug)]
 pub(crate) struct One<S>(S);
 
 impl<S> FromIterator<(Key, S)> for One<S> {

@@ -24,25 +24,37 @@ const STREAMS: usize = 200;
 const LOADS: usize = 2_000;
 /// The length of a ring of words that fits into any first-level cache.
 const RING: usize = 512;
-/// Up to which multiple of the best price a price is usual.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Usual {
-    /// For the loads, which show the clock.
-    pub(super) loads: f64,
-    /// For the instructions, in units of loads; they show the core.
-    pub(super) in_loads: f64,
-    /// The best price in loads is the quantile 1 / `best_of`.
-    pub(super) best_of: usize,
+/// What the figure of a row is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Aim {
+    /// To be known.
+    Figure,
+    /// The same, of operations that are all alike, so that parts of a slice that differ tell of a
+    /// CPU that was slower during some of them.
+    Even,
+    /// To be compared with those of rows beside it, slice by slice. Its threads may sleep until
+    /// another one of the row is done with something, as on a lock: no CPU was taken from them
+    /// then.
+    Compared,
 }
 
-/// For a figure.
-pub(super) const USUAL: Usual = Usual { loads: 1.1, in_loads: 1.1, best_of: BEST_OF };
-/// For a figure of one thread whose operations are all alike. When another virtual machine uses the
-/// second thread of the core, instructions become 5 % dearer, but stores and what waits for them 20
-/// to 80 %. In some runs that lasts most of the time, and the core is free for moments only.
-pub(super) const USUAL_EVEN: Usual = Usual { loads: 1.1, in_loads: 1.05, best_of: 50 };
-/// For rows that are only compared with rows of the same passes: on a shared core both are slower.
-pub(super) const USUAL_COMPARED: Usual = Usual { loads: 2.0, in_loads: 2.0, best_of: BEST_OF };
+impl Aim {
+    /// Up to which multiple of the best price a price is usual: for the loads, which show the
+    /// clock; and for the instructions, in units of loads, which show the core. The best price in
+    /// loads is the quantile 1 / the third.
+    const fn usual(self) -> (f64, f64, usize) {
+        match self {
+            Self::Figure => (1.1, 1.1, BEST_OF),
+            // When another virtual machine uses the second thread of the core, instructions become
+            // 5 % dearer, but stores and what waits for them 20 to 80 %. In some runs that lasts
+            // most of the time, and the core is free for moments only.
+            Self::Even => (1.1, 1.05, 50),
+            // On a shared core both are slower.
+            Self::Compared => (2.0, 2.0, BEST_OF),
+        }
+    }
+}
+
 /// While the core's other thread works, instructions cost at least this many times as much, in
 /// units of loads: twice as much on a Zen 4. A slower clock makes both dearer.
 const SHARED: f64 = 1.25;
@@ -102,7 +114,6 @@ pub(crate) fn stream(state: &mut [u64; 8]) {
 }
 
 /// What is timed.
-#[derive(Debug)]
 pub(super) struct Control {
     ring: Vec<u32>,
 }
@@ -148,7 +159,6 @@ fn streams() {
 }
 
 /// All prices of a run.
-#[derive(Debug)]
 pub(super) struct Prices {
     /// In order of time.
     all: Vec<Price>,
@@ -186,9 +196,9 @@ impl Prices {
     }
 
     /// Whether the CPU was about as fast as at its best.
-    pub(super) fn is_usual(&self, price: Price, usual: Usual) -> bool {
-        let is_dearer = self.is_dearer(price, usual.in_loads, usual.best_of);
-        self.is_usual_clock(price, usual.loads) && !is_dearer
+    pub(super) fn is_usual(&self, price: Price, aim: Aim) -> bool {
+        let (loads, in_loads, best_of) = aim.usual();
+        self.is_usual_clock(price, loads) && !self.is_dearer(price, in_loads, best_of)
     }
 
     /// Whether the core's other thread worked too, judged by the best prices.
@@ -224,7 +234,6 @@ impl Prices {
 
 /// A cache line that two threads pass back and forth. The time of a pass shows whether their CPUs
 /// are threads of one core, cores that share a cache, or farther apart.
-#[derive(Debug)]
 pub(super) struct Ball {
     thrown: CachePadded<AtomicU64>,
     is_down: CachePadded<AtomicBool>,
@@ -293,7 +302,6 @@ impl Ball {
 }
 
 /// How far apart the CPUs of the threads were. A hypervisor changes that, and so does a scheduler.
-#[derive(Debug)]
 pub(super) struct Distances {
     /// All measured distances, sorted.
     all: Vec<u64>,
@@ -343,15 +351,15 @@ mod tests {
     #[test]
     fn a_price_is_usual_that_is_near_the_best_and_no_single_one_is_the_best() {
         let mut prices = Prices::new();
-        assert!(prices.is_usual(Price([500, 500]), USUAL), "nothing is known yet");
+        assert!(prices.is_usual(Price([500, 500]), Aim::Figure), "nothing is known yet");
         prices.add(Price([50, 50]));
         prices.add(Price([50, 200]));
         (0..60).for_each(|_| prices.add(Price([100, 200])));
-        assert!(prices.is_usual(Price([110, 200]), USUAL));
-        assert!(!prices.is_usual(Price([111, 200]), USUAL));
-        assert!(!prices.is_usual(Price([106, 200]), USUAL_EVEN));
-        assert!(prices.is_usual(Price([114, 219]), USUAL), "the clock was slower");
-        assert!(!prices.is_usual(Price([100, 221]), USUAL));
+        assert!(prices.is_usual(Price([110, 200]), Aim::Figure));
+        assert!(!prices.is_usual(Price([111, 200]), Aim::Figure));
+        assert!(!prices.is_usual(Price([106, 200]), Aim::Even));
+        assert!(prices.is_usual(Price([114, 219]), Aim::Figure), "the clock was slower");
+        assert!(!prices.is_usual(Price([100, 221]), Aim::Figure));
         assert_eq!(Price([1, 5]).worse(Price([2, 3])), Price([2, 5]));
     }
 
@@ -363,9 +371,9 @@ mod tests {
         for of in 0..100 {
             prices.add(Price([if of % 20 == 0 { 390 } else { 440 }, 1_000]));
         }
-        assert!(prices.is_usual(Price([395, 1_000]), USUAL_EVEN));
-        assert!(!prices.is_usual(Price([440, 1_000]), USUAL_EVEN));
-        assert!(prices.is_usual(Price([440, 1_000]), USUAL_COMPARED), "both are slower");
+        assert!(prices.is_usual(Price([395, 1_000]), Aim::Even));
+        assert!(!prices.is_usual(Price([440, 1_000]), Aim::Even));
+        assert!(prices.is_usual(Price([440, 1_000]), Aim::Compared), "both are slower");
     }
 
     /// A fault: of 454 slices 2 counted.
@@ -375,7 +383,7 @@ mod tests {
         for of in 0..100 {
             prices.add(Price([390, if of % 20 == 19 { 1_090 } else { 1_000 }]));
         }
-        assert!(prices.is_usual(Price([395, 1_000]), USUAL_EVEN));
+        assert!(prices.is_usual(Price([395, 1_000]), Aim::Even));
     }
 
     #[test]

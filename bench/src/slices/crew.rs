@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Scope, Thread};
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use scopeguard::{ScopeGuard, defer_on_unwind, guard};
 
 use super::control::{Ball, Control};
 use super::judge::Span;
-use super::{Part, Row, TOLD, Told, WARM_UP, verdict};
+use super::{Aim, Part, Row, WARM_UP, verdict};
 use crate::clock::thread_cpu_time;
 
 /// Looks before a CPU is offered to others: the one that is waited for may need it.
@@ -37,21 +37,19 @@ pub(super) struct Crew<'a> {
     /// Threads that spin for orders; the others sleep.
     mustered: AtomicUsize,
     /// Where they go before: thread 0 to the CPU of this number among `cpus`, the next one to the
-    /// next. [`ANYWHERE`]: nowhere.
-    place: AtomicU32,
+    /// next.
+    place: Mutex<Option<u32>>,
     /// Those that they may use.
     pub(super) cpus: Vec<usize>,
     /// A row has more threads than there are CPUs: who waits offers its own to others at once.
     is_crowded: bool,
     /// The number of the order, and its threads: `number * THREADS + threads`.
     order: AtomicUsize,
-    row: AtomicUsize,
-    count: AtomicU64,
+    /// Its row, the operations of each thread, and the number of the slice.
+    task: Mutex<(usize, u64, Option<u32>)>,
     /// Threads that are here, and that have answered.
     here: AtomicUsize,
     answered: AtomicUsize,
-    /// The number of the slice, or [`NO_SLICE`].
-    slice: AtomicU32,
     /// The last phase that a timed thread has done: two of each order.
     over: AtomicU64,
     /// What each thread saw of the last slice.
@@ -63,10 +61,6 @@ pub(super) struct Crew<'a> {
 
 /// Orders name at most so many threads, less one.
 const THREADS: usize = 1 << 12;
-/// No place.
-const ANYWHERE: u32 = u32::MAX;
-/// A slice without a number.
-const NO_SLICE: u32 = u32::MAX;
 
 impl<'a> Crew<'a> {
     pub(super) fn new(rows: &'a [Row<'a>]) -> Crew<'a> {
@@ -77,16 +71,14 @@ impl<'a> Crew<'a> {
             rows,
             epoch: Instant::now(),
             mustered: AtomicUsize::new(1),
-            place: AtomicU32::new(ANYWHERE),
+            place: Mutex::default(),
             is_crowded: threads > cpus.len(),
             cpus,
             order: AtomicUsize::new(0),
-            row: AtomicUsize::new(0),
-            count: AtomicU64::new(0),
+            task: Mutex::default(),
             here: AtomicUsize::new(0),
             answered: AtomicUsize::new(0),
             over: AtomicU64::new(0),
-            slice: AtomicU32::new(NO_SLICE),
             spans: (0..threads).map(|_| Mutex::default()).collect(),
             ball: Ball::new(),
             is_broken: AtomicBool::new(false),
@@ -142,9 +134,8 @@ impl<'a> Crew<'a> {
     /// Goes where the threads of the burst are to be, and may be moved from there again: where two
     /// of them share a CPU while others want all, the kernel leaves them there for long.
     fn settle(&self, me: usize) {
-        // Relaxed: the muster publishes it.
-        let place = self.place.load(Ordering::Relaxed);
-        if place != ANYWHERE && !self.cpus.is_empty() {
+        let place = *self.place.lock();
+        if let Some(place) = place.filter(|_| !self.cpus.is_empty()) {
             drop(pinned(self.cpus[(place as usize + me) % self.cpus.len()]));
         }
     }
@@ -152,7 +143,7 @@ impl<'a> Crew<'a> {
     /// Has so many threads spin for orders, until what is returned is dropped; on CPUs of their own
     /// from this one on, if one is named.
     pub(super) fn muster(&self, threads: usize, place: Option<u32>) -> impl Sized {
-        self.place.store(place.unwrap_or(ANYWHERE), Ordering::Relaxed);
+        *self.place.lock() = place;
         // Release: a thread that is woken sees that it is wanted.
         self.mustered.store(threads, Ordering::Release);
         let sleepers = self.sleepers.get().map_or(&[][..], |all| &all[..threads - 1]);
@@ -164,13 +155,11 @@ impl<'a> Crew<'a> {
     /// Has the threads of a row do a slice of so many operations each; what each of them saw.
     pub(super) fn slice(&self, row: usize, count: u64, slice: Option<u32>) -> Vec<Span> {
         let threads = self.rows[row].threads;
+        *self.task.lock() = (row, count, slice);
         // Relaxed: the order publishes them.
-        self.row.store(row, Ordering::Relaxed);
-        self.count.store(count, Ordering::Relaxed);
         self.here.store(0, Ordering::Relaxed);
         self.ball.reset();
         self.answered.store(1, Ordering::Relaxed);
-        self.slice.store(slice.unwrap_or(NO_SLICE), Ordering::Relaxed);
         let number = self.order.load(Ordering::Relaxed) / THREADS + 1;
         let order = number * THREADS + threads;
         // Release: pairs with the Acquire in `serve`.
@@ -181,17 +170,11 @@ impl<'a> Crew<'a> {
         self.spans[..threads].iter().map(|span| *span.lock()).collect()
     }
 
-    /// Does an operation of the row once, outside of any order.
-    pub(super) fn try_once(&self, row: &Row<'_>) {
-        (row.body)(&Part::new(0, 1, None, (&self.over, u64::MAX)));
-    }
-
     /// One thread's part of an order.
     fn work(&self, me: usize, order: usize) {
-        let row = &self.rows[self.row.load(Ordering::Relaxed)];
-        let count = self.count.load(Ordering::Relaxed);
+        let (row, count, slice) = *self.task.lock();
+        let row = &self.rows[row];
         let phase = 2 * (order / THREADS) as u64;
-        let slice = Some(self.slice.load(Ordering::Relaxed)).filter(|slice| *slice != NO_SLICE);
         // No timed thread's warm-up is cut short; the other threads' ends with the first of these.
         let until = if me < row.timed { u64::MAX } else { phase };
         let warm_up = (count / WARM_UP).max(1);
@@ -208,7 +191,6 @@ impl<'a> Crew<'a> {
             None => 0,
         };
         let mut others_ran = others();
-        TOLD.set(Told::NOTHING);
         let part = Part::new(me, count, slice, (&self.over, phase + 1));
         let before = Look::now(self.epoch);
         let took = self.part(row, &part, phase + 1);
@@ -221,9 +203,9 @@ impl<'a> Crew<'a> {
             did: part.did.get(),
             cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
             switches: after.switches - before.switches,
-            slept: row.blocks && after.sleeps > before.sleeps,
+            slept: row.aim == Aim::Compared && after.sleeps > before.sleeps,
             cpus: [before.cpu, after.cpu],
-            told: TOLD.get(),
+            told: part.told.get(),
             others: others_ran,
             waited_ns: None,
             at_once,
@@ -256,15 +238,24 @@ impl<'a> Crew<'a> {
     /// # Panics
     /// If another thread has panicked.
     fn wait(&self, holds: impl Fn() -> bool) {
-        let mut looks = 0;
-        while !holds() {
-            assert!(!self.is_broken.load(Ordering::Relaxed), "no thread of a row panics");
-            looks += 1;
-            if self.is_crowded || looks % LOOKS_BEFORE_YIELD == 0 {
-                thread::yield_now();
-            } else {
-                std::hint::spin_loop();
+        spin_until(self.is_crowded, || {
+            holds() || {
+                assert!(!self.is_broken.load(Ordering::Relaxed), "no thread of a row panics");
+                false
             }
+        });
+    }
+}
+
+/// Spins until it holds. Where CPUs are few, it offers its own to others at each look.
+pub(crate) fn spin_until(is_crowded: bool, mut holds: impl FnMut() -> bool) {
+    let mut looks = 0_u32;
+    while !holds() {
+        looks = looks.wrapping_add(1);
+        if is_crowded || looks.is_multiple_of(LOOKS_BEFORE_YIELD) {
+            thread::yield_now();
+        } else {
+            std::hint::spin_loop();
         }
     }
 }

@@ -31,12 +31,11 @@ use rand::seq::{IndexedRandom, SliceRandom};
 
 use crate::Host;
 use crate::clock::ticks;
+pub(crate) use control::{Aim, STREAM, stream};
 use control::{Control, Distances, Price, Prices};
-pub(crate) use control::{STREAM, stream};
-use control::{USUAL, USUAL_COMPARED, USUAL_EVEN, Usual};
 pub use crew::own_cpus;
-pub(crate) use crew::pinned;
 use crew::{Crew, cores, raised, raised_session};
+pub(crate) use crew::{pinned, spin_until};
 pub use judge::Missing;
 pub(crate) use judge::{Flaw, Flaws, Judged, both};
 use judge::{Span, Told, UNEVEN, judge};
@@ -65,11 +64,6 @@ const PATIENCE_MIN: Duration = Duration::from_millis(250);
 /// The parts of a slice between which the clock is read.
 const PARTS: usize = 64;
 
-thread_local! {
-    /// What the parts of the last slice of the thread tell.
-    static TOLD: Cell<Told> = const { Cell::new(Told::NOTHING) };
-}
-
 /// Something that is timed.
 pub(crate) struct Row<'a> {
     /// Threads that work at once.
@@ -80,14 +74,8 @@ pub(crate) struct Row<'a> {
     /// It sleeps of its own accord, so that CPU time tells nothing: then, how many threads of its
     /// own it works with.
     pub(crate) sleeps: Option<u64>,
-    /// It may sleep until another thread of the row is done with something, as on a lock: no CPU
-    /// was taken from it then.
-    pub(crate) blocks: bool,
-    /// Its figure is only compared with those of rows beside it, slice by slice.
-    pub(crate) is_compared: bool,
-    /// All its operations are alike, so that parts of a slice that differ tell of a CPU that was
-    /// slower during some of them.
-    pub(crate) is_even: bool,
+    /// What its figure is for.
+    pub(crate) aim: Aim,
     /// Operations in one count of the body.
     pub(crate) operations: u64,
     /// Does its part; how long the operations took.
@@ -105,26 +93,15 @@ impl<'a> Row<'a> {
             threads,
             timed: threads,
             sleeps: None,
-            blocks: false,
-            is_compared: false,
-            is_even: false,
+            aim: Aim::Figure,
             operations: 1,
             body: Box::new(body),
         }
     }
 
-    /// Which price of the control is usual.
-    fn usual(&self) -> Usual {
-        match (self.is_compared, self.is_even) {
-            (true, _) => USUAL_COMPARED,
-            (false, true) => USUAL_EVEN,
-            (false, false) => USUAL,
-        }
-    }
-
     /// The same, of operations that are all alike.
     pub(crate) fn even(self) -> Row<'a> {
-        Row { is_even: true, ..self }
+        Row { aim: Aim::Even, ..self }
     }
 
     /// The same, of which one count has so many operations.
@@ -146,11 +123,13 @@ pub(crate) struct Part<'a> {
     over: (&'a AtomicU64, u64),
     /// How often it has done the operation.
     did: Cell<u64>,
+    /// What its parts tell.
+    told: Cell<Told>,
 }
 
 impl<'a> Part<'a> {
     fn new(me: usize, count: u64, slice: Option<u32>, over: (&'a AtomicU64, u64)) -> Part<'a> {
-        Part { me, count, slice, over, did: Cell::new(count) }
+        Part { me, count, slice, over, did: Cell::new(count), told: Cell::new(Told::NOTHING) }
     }
 
     /// A part whose count is always done, and that is not timed.
@@ -225,7 +204,7 @@ impl<'a> Part<'a> {
         }
         self.done(done);
         let sum = took.iter().sum();
-        TOLD.set(Told::by(&mut took));
+        self.told.set(Told::by(&mut took));
         sum
     }
 }
@@ -327,7 +306,7 @@ pub(crate) fn run(
         let leader = crew.start(scope, wanted.pin);
         // Threads that the library starts for itself are not to have the priority of a measurement.
         for row in rows.iter().filter(|row| row.threads == 1) {
-            crew.try_once(row);
+            (row.body)(&Part::alone(0, 1));
         }
         let raised = (raised(), raised_session());
         let watch = verdict::Watch::begin();
@@ -533,15 +512,15 @@ impl Seen {
         distances: &Distances,
         cores: usize,
     ) -> Option<Flaw> {
-        let is_figure = row.threads > 1 && !row.is_compared;
+        let is_figure = row.threads > 1 && row.aim != Aim::Compared;
         if is_figure && row.threads <= cores && prices.is_shared(self.at_once) {
             return Some(Flaw::Shared);
         }
         if is_figure && self.distance.is_some_and(|ticks| !distances.is_usual(ticks)) {
             return Some(Flaw::Moved);
         }
-        let is_slower = row.is_even && self.uneven > UNEVEN;
-        (is_slower || !prices.is_usual(self.price, row.usual())).then_some(Flaw::Control)
+        let is_slower = row.aim == Aim::Even && self.uneven > UNEVEN;
+        (is_slower || !prices.is_usual(self.price, row.aim)).then_some(Flaw::Control)
     }
 }
 

@@ -13,7 +13,6 @@
 //! - No thread waits for one that has panicked.
 
 use std::fs;
-use std::hint::spin_loop;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::thread;
@@ -22,10 +21,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::control::{Ball, Control, Distances, Price, Prices};
-use super::crew::{cores, own_cpus, pinned};
+use super::crew::{cores, own_cpus, pinned, spin_until};
 use super::judge::{Flaw, Judged, Span, judge_scene};
 use crate::clock::{cpu_time, thread_cpu_time};
-use crate::freed::take_line;
 
 /// What one thread of a scene does: it makes itself ready, and works once, by [`Cue::work`].
 pub(crate) type Act<'a, R> = Box<dyn FnOnce(&Cue<'_>) -> Played<R> + Send + 'a>;
@@ -44,6 +42,13 @@ pub(crate) struct Played<R> {
 impl<R> Played<R> {
     pub(crate) fn cpu(&self) -> Duration {
         Duration::from_nanos(self.span.cpu_ns)
+    }
+}
+
+impl Played<u64> {
+    /// So many by the second.
+    pub(crate) fn per_second(&self) -> f64 {
+        self.result as f64 / self.elapsed.as_secs_f64()
     }
 }
 
@@ -99,19 +104,13 @@ impl Cue<'_> {
     fn meet(&self) {
         // Release and Acquire: what the others have made ready is seen.
         self.ready.fetch_add(1, Ordering::Release);
-        loop {
+        spin_until(self.yields, || {
             // Acquire: who ends it has seen all come, unless it has panicked.
             let is_over = self.stop.load(Ordering::Acquire) != 0;
-            if self.ready.load(Ordering::Acquire) >= self.threads {
-                return;
-            }
-            assert!(!is_over, "no thread of a scene panics");
-            if self.yields {
-                thread::yield_now();
-            } else {
-                spin_loop();
-            }
-        }
+            let are_here = self.ready.load(Ordering::Acquire) >= self.threads;
+            assert!(are_here || !is_over, "no thread of a scene panics");
+            are_here
+        });
     }
 
     /// Has the others end, if it is timed.
@@ -151,8 +150,8 @@ pub(crate) fn usual_distance_ns() -> Option<f64> {
 }
 
 impl<R: Send> Scene<R> {
-    /// Has all acts played at once, each in a thread with a line and, where there are enough, a CPU
-    /// of its own, and what the caller does beside them. The first `timed` acts are timed.
+    /// Has all acts played at once, each in a thread of its own, and on a CPU of its own where
+    /// there are enough, and what the caller does beside them. The first `timed` acts are timed.
     pub(crate) fn play<'a, M>(
         timed: usize,
         acts: Vec<Act<'a, R>>,
@@ -176,7 +175,6 @@ impl<R: Send> Scene<R> {
                 // A thread alone is best off where the kernel finds room for it.
                 let cpu = cpus.get(number).filter(|_| are_placed).copied();
                 scope.spawn(move || {
-                    let _in_line = take_line(number);
                     let _pinned = cpu.map(pinned);
                     act(&cue)
                 })
@@ -296,6 +294,8 @@ fn run_delay_ns() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::hint::spin_loop;
+
     use super::*;
     use crate::cases::object::turn;
 

@@ -10,42 +10,30 @@ use serde::Deserialize;
 use super::SUITES;
 use super::listed::Scene;
 use super::rounds::Case;
-use super::{Options, Planned, Suite};
+use super::{Options, Planned, Suite, beside};
 use crate::Error;
 pub use crate::cases::cache::{Cache, Geometry};
 use crate::cases::cache::{Load, alone, queue, shared};
 use crate::cases::form::Form;
-use crate::costs;
 use crate::locks::Locked;
-use crate::units;
-
-/// What was published of a lesson.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Published {
-    /// These rows of the table of 2005, by name, and what they are.
-    Costs(Vec<(String, String)>),
-    /// A function, and its share of all samples without a prefetch of its first miss and with it,
-    /// in per cent, in VA Linux Japan's lecture of 2005.
-    Shares(String, [f64; 2]),
-}
 
 /// The published shares of samples that stand beside this lesson.
 pub fn shares(id: &str) -> Option<[f64; 2]> {
-    let lesson = SUITES.cache.cases.iter().find(|lesson| lesson.id == id)?;
-    match lesson.what.published {
-        Published::Shares(_, shares) => Some(shares),
-        Published::Costs(_) => None,
-    }
+    SUITES.cache.cases.iter().find(|lesson| lesson.id == id)?.what.shares
 }
 
 /// One lesson: a load in its forms.
 #[derive(Debug, Deserialize)]
 pub struct Lesson {
     forms: Vec<Form>,
-    published: Published,
+    /// What was published of it, and of shares ours beside it.
+    published: &'static str,
     /// What it means for a Rust struct, in a sentence.
-    means: String,
+    means: &'static str,
+    /// The published shares of all samples without a prefetch of its first miss and with it, in per
+    /// cent.
+    #[serde(default)]
+    shares: Option<[f64; 2]>,
 }
 
 /// The load of a lesson.
@@ -72,10 +60,24 @@ fn load(lesson: &str, geometry: &Geometry) -> Box<dyn Load> {
 pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Result<Suite, Error> {
     let lessons = SUITES.cache.chosen(groups)?;
     let (chosen, base) = options.choose(&Form::ALL, |form| form.name(), &SUITES.cache.bases)?;
-    let planned = lessons.into_iter().filter_map(|lesson| {
-        let forms = lesson.what.chosen(&chosen);
-        (!forms.is_empty()).then(|| plan(lesson, forms, *geometry, options))
+    let geometry = *geometry;
+    let planned = lessons.into_iter().map(|scene| {
+        let Scene { id, title, what: lesson, .. } = scene;
+        let forms = chosen.iter().copied().filter(|form| lesson.forms.contains(form));
+        let forms: Vec<Form> = forms.collect();
+        let names = forms.iter().map(|form| (form.name(), *form == Form::After));
+        let case = Case::new(*id, *title, SUITES.cache.metrics(scene), names);
+        let (rounds, budget) = SUITES.cache.amount(scene).of(options);
+        Planned::new(case, (rounds, budget), move |session, case| {
+            let load = load(id, &geometry);
+            let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
+            let mut case = session.slices(case, &rows, budget)?;
+            case.notes.push(lesson.said(&case));
+            case.notes.push(format!("for a Rust struct: {}", lesson.means));
+            Some(case)
+        })
     });
+    let planned = planned.filter(|planned| !planned.case.rivals.is_empty());
     let mut planned: Vec<Planned> = planned.collect();
     if let Some(first) = planned.first_mut() {
         first.case.notes.push(geometry.describe());
@@ -84,61 +86,11 @@ pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Res
 }
 
 impl Lesson {
-    /// Those of these forms that it has.
-    fn chosen(&self, forms: &[Form]) -> Vec<Form> {
-        forms.iter().copied().filter(|form| self.forms.contains(form)).collect()
-    }
-}
-
-fn plan(
-    scene: &'static Scene<Lesson>,
-    forms: Vec<Form>,
-    geometry: Geometry,
-    options: &Options,
-) -> Planned {
-    let Scene { id, title, what: lesson, .. } = scene;
-    let names = forms.iter().map(|form| (form.name(), *form == Form::After));
-    let case = Case::new(*id, *title, SUITES.cache.metrics(scene), names);
-    let (rounds, budget) = SUITES.cache.amount(scene).of(options);
-    Planned::new(case, (rounds, budget), move |session, case| {
-        let load = load(id, &geometry);
-        let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
-        let mut case = session.slices(case, &rows, budget)?;
-        case.notes.extend(lesson.published.sentence(&case, &lesson.forms));
-        case.notes.push(format!("for a Rust struct: {}", lesson.means));
-        Some(case)
-    })
-}
-
-impl Published {
-    /// What was published of a lesson that has these forms, and for a ratio ours beside it.
-    fn sentence(&self, case: &Case, forms: &[Form]) -> Option<String> {
-        match self {
-            Self::Costs(rows) => {
-                let table = costs::published();
-                let figure = |(id, what): &(String, String)| {
-                    Some(format!("{} for {what}", units::nanoseconds(table.ns(id)?)))
-                };
-                let figures: Vec<String> = rows.iter().filter_map(figure).collect();
-                let (year, machine) = (table.year, table.machine);
-                Some(format!("published in {year} for a {machine}: {}", figures.join(", ")))
-            }
-            Self::Shares(function, [without, with]) => {
-                let there = units::ratio(with / without);
-                // The prefetch of the first miss is half the way where the lesson has two.
-                let has_two = forms.contains(&Form::Halfway);
-                let first = if has_two { Form::Halfway } else { Form::After };
-                let here = case.ratio(first.name(), Form::Before.name(), 0);
-                let here = here.map_or_else(String::new, |ratio| {
-                    format!("; here {} of it", units::ratio(ratio.median))
-                });
-                Some(format!(
-                    "published in 2005 (VA Linux Japan) for {function} with a prefetch of its \
-                     first miss: {without} % of samples before, {with} % after, {there} of \
-                     it{here}"
-                ))
-            }
-        }
+    /// What was published of it. The prefetch of the first miss is half the way where it has two.
+    fn said(&self, case: &Case) -> String {
+        let has_two = self.forms.contains(&Form::Halfway);
+        let first = if has_two { Form::Halfway } else { Form::After };
+        beside(self.published, case.ratio(first.name(), Form::Before.name(), 0))
     }
 }
 
@@ -147,6 +99,7 @@ mod tests {
     use super::*;
     use crate::cases::cache::tests::TINY;
     use crate::host::Quiet;
+    use crate::{costs, units};
 
     #[test]
     fn each_lesson_is_measured_and_says_what_it_means() {
@@ -182,7 +135,7 @@ mod tests {
             for form in case.rivals.iter_mut().filter(|form| measured.contains(&form.name)) {
                 form.values[0].push(1.0);
             }
-            scene.what.published.sentence(&case, &scene.what.forms).unwrap()
+            scene.what.said(&case)
         };
         assert!(notes("prefetch", ["before", "halfway"]).contains("; here "));
         assert!(!notes("prefetch", ["before", "after"]).contains("; here "));
@@ -209,10 +162,16 @@ mod tests {
 
     #[test]
     fn what_is_said_to_be_published_is_in_the_table() {
-        for lesson in &SUITES.cache.cases {
-            if let Published::Costs(rows) = &lesson.what.published {
-                assert!(rows.iter().all(|(id, _)| costs::published().ns(id).is_some()));
-            }
+        let table = costs::published();
+        let known = costs::tests::published().map(units::nanoseconds);
+        let known: Vec<String> = known.map(|ns| format!("{ns} for ")).collect();
+        let head = format!("published in {} for a {}: ", table.year, table.machine);
+        let said = SUITES.cache.cases.iter().map(|lesson| lesson.what.published);
+        let said: Vec<&str> = said.filter_map(|said| said.strip_prefix(&*head)).collect();
+        assert_eq!(said.len(), 7, "{head}");
+        for cost in said.iter().flat_map(|said| said.split(", ")) {
+            let is_other = cost.starts_with("which ");
+            assert!(is_other || known.iter().any(|known| cost.starts_with(known)), "{cost}");
         }
     }
 }

@@ -11,7 +11,6 @@ use std::rc::Rc;
 use serde::Deserialize;
 
 use super::SUITES;
-use super::listed::Scene;
 use super::rounds::Case;
 #[cfg(test)]
 use super::rounds::Metric;
@@ -45,7 +44,35 @@ pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result
     let scenes = SUITES.compat.chosen(groups)?;
     let (names, base) = options.choose(&RIVALS, |name| *name, &SUITES.compat.bases)?;
     let sides = Rc::new((ours(libraries)?, Programs::compile()?));
-    let planned = scenes.into_iter().map(|scene| plan(scene, names.clone(), &sides, options));
+    let is_ours = |name: &str| name == "quiescence";
+    let planned = scenes.into_iter().map(|scene| {
+        let rivals = names.iter().map(|&name| (name, is_ours(name)));
+        let (asked, metrics) = (&scene.what, SUITES.compat.metrics(scene));
+        let case = Case::new(scene.id, scene.title, metrics, rivals).comparing(metrics.len());
+        let environment = if scene.group() == "flood" { FLOOD_LIMIT } else { &[] };
+        let amount = SUITES.compat.amount(scene);
+        let question = (asked.measurement, amount.times[usize::from(options.quick)]);
+        let (rounds, budget) = amount.of(options);
+        let sides = Rc::clone(&sides);
+        Planned::new(case, (rounds, budget), move |session, case| {
+            let (ours, programs) = &*sides;
+            let are_ours: Vec<bool> = case.rivals.iter().map(|rival| rival.ours).collect();
+            let mut failed = None;
+            let case = session.interleave(rounds, case, budget, &mut |number| {
+                let ours = are_ours[number].then_some(&**ours);
+                let answer =
+                    programs.measure(asked.flavor, ours, question, environment, metrics.len());
+                // What has failed is reported when the rounds are over.
+                let values = answer.unwrap_or_else(|failure| {
+                    failed.get_or_insert(failure);
+                    vec![f64::NAN; metrics.len()]
+                });
+                Sample::new(values, None)
+            });
+            session.failed = failed;
+            case
+        })
+    });
     Ok(Suite::new("compat", base, planned.collect()))
 }
 
@@ -60,39 +87,6 @@ fn ours(libraries: &Path) -> Result<PathBuf, Error> {
             library.display()
         ))),
     }
-}
-
-fn plan(
-    scene: &'static Scene<Asked>,
-    names: Vec<&'static str>,
-    sides: &Rc<(PathBuf, Programs)>,
-    options: &Options,
-) -> Planned {
-    let is_ours = |name: &str| name == "quiescence";
-    let rivals = names.iter().map(|&name| (name, is_ours(name)));
-    let (asked, metrics) = (&scene.what, SUITES.compat.metrics(scene));
-    let case = Case::new(scene.id, scene.title, metrics, rivals).comparing(metrics.len());
-    let environment = if scene.group() == "flood" { FLOOD_LIMIT } else { &[] };
-    let amount = SUITES.compat.amount(scene);
-    let question = (asked.measurement, amount.times[usize::from(options.quick)]);
-    let (rounds, budget) = amount.of(options);
-    let sides = Rc::clone(sides);
-    Planned::new(case, (rounds, budget), move |session, case| {
-        let (ours, programs) = &*sides;
-        let mut failed = None;
-        let case = session.interleave(rounds, case, budget, &mut |number| {
-            let ours = is_ours(names[number]).then_some(&**ours);
-            let answer = programs.measure(asked.flavor, ours, question, environment, metrics.len());
-            // What has failed is reported when the round is over.
-            let values = answer.unwrap_or_else(|failure| {
-                failed.get_or_insert(failure);
-                vec![f64::NAN; metrics.len()]
-            });
-            Sample::new(values, None)
-        });
-        session.failed = failed;
-        case
-    })
 }
 
 /// What a case measures, and of whom.

@@ -8,7 +8,6 @@ use quiescence::tuning::Engine;
 use serde::Deserialize;
 
 use super::SUITES;
-use super::listed::Scene;
 use super::rounds::{Case, Series};
 use super::{Options, Planned, Suite};
 use crate::Error;
@@ -21,13 +20,6 @@ const WORK_COMPARED: usize = 2;
 
 /// Work is measured in so many rounds in place of each one.
 const WORK_PARTS: u32 = 4;
-
-/// What the figures are to be held against, and why they differ.
-const PAPER: &str = "in figure 7 rcu_poll's latencies are more than ten times below those of the \
-    other two: over 100 ms under rcu_ltimer, up to almost a minute under rcu_sched, whose CPUs, \
-    one after the other, are seconds from a context switch. rcu_poll interrupts CPUs and runs on \
-    them at once; here no engine can force a reader, the worker is a thread that waits for a CPU, \
-    and a callback whose grace period another thread has ended waits for the worker's next tick";
 
 /// Readers a CPU that wait for it in turn: so they are far from their next quiescent state, as the
 /// CPUs of figure 7 were.
@@ -50,10 +42,19 @@ pub struct Load {
     pub quiescent_every: u32,
 }
 
+/// What a case has of its own.
+#[derive(Debug, Deserialize)]
+pub struct Own {
+    readers: Readers,
+    /// What the figures are to be held against, and why they differ.
+    #[serde(default)]
+    paper: Option<String>,
+}
+
 /// How many threads look up.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Readers {
+enum Readers {
     /// As many as are asked for.
     Asked,
     /// So many that one CPU is left for the worker, which is a thread: where readers keep all CPUs
@@ -82,15 +83,31 @@ impl Readers {
 pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite, Error> {
     let scenes = SUITES.engines.chosen(cases)?;
     let bases = &SUITES.engines.bases;
-    let (engines, base) = options.choose(&Engine::ALL, |engine| engine.name(), bases)?;
+    let (chosen, base) = options.choose(&Engine::ALL, |engine| engine.name(), bases)?;
     let tree = Arc::new(tree(load)?);
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let threads = load.threads.map_or(cpus, |threads| threads as usize).max(1);
     let quiescent_every = load.quiescent_every.max(1) as usize;
     let planned = scenes.into_iter().filter_map(|scene| {
-        let (tree, threads) = (Arc::clone(&tree), scene.what.count(threads, cpus)?);
+        let (tree, threads) = (Arc::clone(&tree), scene.what.readers.count(threads, cpus)?);
         let load = Loaded { tree, threads, quiescent_every };
-        Some(plan(scene, engines.clone(), load, options))
+        let (chosen, metrics) = (chosen.clone(), SUITES.engines.metrics(scene));
+        let rivals = chosen.iter().map(|engine| (engine.name(), true));
+        let case = Case::new(format!("engines/{}", scene.id), scene.title, metrics, rivals);
+        let (rounds, duration) = SUITES.engines.amount(scene).of(options);
+        let is_work = scene.id == "work";
+        let (compared, parts) =
+            if is_work { (WORK_COMPARED, WORK_PARTS) } else { (metrics.len(), 1) };
+        let (case, rounds) = (case.comparing(compared), rounds.saturating_mul(parts));
+        Some(Planned::new(case, (rounds, duration), move |session, case| {
+            let measure = if is_work { engines::work } else { engines::latencies };
+            let mut case = session.interleave(rounds, case, duration, &mut |number| {
+                measure(chosen[number], &load, duration)
+            })?;
+            case.notes.extend(apart(&case).filter(|_| !is_work));
+            case.notes.extend(scene.what.paper.clone());
+            Some(case)
+        }))
     });
     let planned: Vec<Planned> = planned.collect();
     if planned.is_empty() {
@@ -121,36 +138,12 @@ fn note(tree: &Tree, threads: usize, quiescent_every: usize) -> String {
          look-ups. An iteration is {} look-ups of a thread; CPU each is the whole process's time \
          for one, CPU of all CPUs; a callback takes from call() to being run, a waiter as long as \
          synchronize(). Nothing is lazy",
-        tree.len(),
-        tree.files().len(),
+        tree.entries.len(),
+        tree.files.len(),
         threads,
         units::count(quiescent_every as u64),
         units::count(engines::LOOK_UPS as u64)
     )
-}
-
-fn plan(
-    scene: &'static Scene<Readers>,
-    engines: Vec<Engine>,
-    load: Loaded,
-    options: &Options,
-) -> Planned {
-    let rivals = engines.iter().map(|engine| (engine.name(), true));
-    let metrics = SUITES.engines.metrics(scene);
-    let case = Case::new(format!("engines/{}", scene.id), scene.title, metrics, rivals);
-    let (rounds, duration) = SUITES.engines.amount(scene).of(options);
-    let is_work = scene.id == "work";
-    let (compared, parts) = if is_work { (WORK_COMPARED, WORK_PARTS) } else { (metrics.len(), 1) };
-    let (case, rounds) = (case.comparing(compared), rounds.saturating_mul(parts));
-    Planned::new(case, (rounds, duration), move |session, case| {
-        let measure = if is_work { engines::work } else { engines::latencies };
-        let mut case = session.interleave(rounds, case, duration, &mut |number| {
-            measure(engines[number], &load, duration)
-        })?;
-        case.notes.extend(apart(&case).filter(|_| !is_work));
-        case.notes.extend((scene.id == "latency").then(|| PAPER.to_owned()));
-        Some(case)
-    })
 }
 
 /// How far apart the engines are; nothing of a single one.
@@ -207,7 +200,7 @@ mod tests {
         let of = |cases: &[&str], threads, cpus| -> Vec<_> {
             let cases: Vec<_> = cases.iter().map(|&case| case.to_owned()).collect();
             let scenes = SUITES.engines.chosen(&cases).expect("they are listed").into_iter();
-            scenes.filter_map(|of| Some((of.id, of.what.count(threads, cpus)?))).collect()
+            scenes.filter_map(|of| Some((of.id, of.what.readers.count(threads, cpus)?))).collect()
         };
         let [work, busy, spare, crowded] = ["work", "latency", "latency-spare", "latency-crowded"];
         assert_eq!(of(&[], 4, 4), [(work, 4), (busy, 4), (spare, 3), (crowded, 32)]);

@@ -247,41 +247,39 @@ impl Scene {
 }
 
 fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
-    let (mut seed, rounds) = (options.seed, options.rounds());
+    let seed = options.seed;
     let [id, title] = [scene.of.what.id, scene.of.title].map(|pattern| scene.named(pattern));
     let kinds = |rival: &Rival| rival.maps.filter(|kinds| kinds.has(scene.shape.keys));
     let rivals: Vec<_> = rivals.iter().copied().filter(|rival| kinds(rival).is_some()).collect();
     let names = rivals.iter().map(|rival| (rival.name, rival.ours));
-    let case = Case::new(id, title, SUITES.map.metrics(scene.of), names);
+    let compared = if scene.of.what.does == Does::Growth { 2 } else { 1 };
+    let case = Case::new(id, title, SUITES.map.metrics(scene.of), names).comparing(compared);
     let kinds: Vec<Kinds> = rivals.into_iter().filter_map(kinds).collect();
-    if !scene.is_kept() {
-        let compared = if scene.of.what.does == Does::Growth { 2 } else { 1 };
-        let rounds = rounds.min(ROUNDS_BUILT[usize::from(scene.quick)]);
-        let mut round = 0;
-        let budget = scene.budget();
-        return Planned::new(case.comparing(compared), (rounds, budget), move |session, case| {
-            session.interleave(rounds, case, budget, &mut |number| {
-                round += 1;
-                scene.sample(kinds[number], seed.wrapping_add(round / kinds.len() as u64))
-            })
-        });
-    }
-    let budget = scene.measured();
     let filling = ABOUT * (scene.shape.entries * kinds.len() as u64) as u32;
+    let (rounds, budget, filling) = if scene.is_kept() {
+        (options.rounds(), scene.measured(), filling)
+    } else {
+        let rounds = options.rounds().min(ROUNDS_BUILT[usize::from(scene.quick)]);
+        (rounds, scene.budget(), Duration::ZERO)
+    };
     let planned = Planned::new(case, (rounds, budget), move |session, case| {
         // Of maps that stay: all rivals' at once.
         let mut maps = Vec::new();
-        for (series, kinds) in case.rivals.iter().zip(kinds) {
+        for (series, kinds) in case.rivals.iter().zip(&kinds).filter(|_| scene.is_kept()) {
             if session.host.must_stop() {
                 return None;
             }
             session.host.announce(&format_args!("{}: {} is filled", case.title, series.name));
-            maps.push(scene.build(kinds));
+            maps.push(scene.build(*kinds));
         }
+        let mut measured = 0;
         session.interleave(rounds, case, budget, &mut |number| {
-            let (map, operations) = &maps[number];
-            seed = seed.wrapping_add(1);
-            maps::measure(&**map, &scene.shape, *operations, seed)
+            let seed = seed.wrapping_add(measured / kinds.len() as u64);
+            measured += 1;
+            match maps.get(number) {
+                Some((map, operations)) => maps::measure(&**map, &scene.shape, *operations, seed),
+                None => scene.sample(kinds[number], seed),
+            }
         })
     });
     Planned { duration: planned.duration + filling, ..planned }

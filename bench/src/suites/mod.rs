@@ -27,7 +27,8 @@ use serde::Deserialize;
 
 use crate::data::read_toml;
 use crate::rivals::{self, SOURCES, Source};
-use crate::{Error, Host};
+use crate::statistics::Ratio;
+use crate::{Error, Host, units};
 pub use listed::Scenes;
 use promises::Verdict;
 use rounds::{Case, Session};
@@ -61,7 +62,7 @@ pub struct Suites {
     /// What each of the transformations of the guide is worth.
     pub tools: Scenes<tools::Tool>,
     /// The engines of a domain.
-    pub engines: Scenes<engines::Readers>,
+    pub engines: Scenes<engines::Own>,
     /// Concurrent maps.
     pub map: Scenes<map::Pattern>,
     /// The tables of README.
@@ -149,6 +150,15 @@ fn in_threads(threads: usize) -> String {
 /// So many threads, in the title of a case.
 fn by(threads: usize) -> String {
     if threads == 1 { "one thread".to_owned() } else { format!("{threads} threads") }
+}
+
+/// What was published, with our ratio in its place: in brackets, at its end, which are left out
+/// where there is none.
+fn beside(published: &str, here: Option<Ratio>) -> String {
+    match here {
+        Some(here) => published.replace("{}", &units::ratio(here.median)).replace(['[', ']'], ""),
+        None => published.split('[').next().unwrap_or_default().to_owned(),
+    }
 }
 
 fn unknown(wanted: &str, known: &[&str]) -> Error {

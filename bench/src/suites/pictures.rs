@@ -3,8 +3,7 @@
 
 use serde::Deserialize;
 
-use super::readme::{self, Part};
-use super::{Options, SUITES, Suite};
+use super::{Options, SUITES, Suite, readme};
 use crate::Error;
 
 /// One picture.
@@ -19,7 +18,8 @@ pub struct Picture {
     /// The title of the settings, over which each rival has a curve; without, a row for each.
     pub over: Option<&'static str>,
     /// Nothing is measured without.
-    suite: Option<Part>,
+    #[serde(default)]
+    suite: &'static str,
     /// A label, the case and the metric of each setting.
     #[serde(default)]
     pub settings: Vec<[&'static str; 3]>,
@@ -47,7 +47,7 @@ pub fn prepare(files: &[String], options: &Options) -> Result<Suite, Error> {
     for picture in chosen(files) {
         let of_setting = |[_, case, _]: &'static [&'static str; 3]| {
             let rivals = picture.rivals.iter();
-            rivals.filter_map(move |[_, name]| Some((picture.suite?, *case, *name)))
+            rivals.map(move |[_, name]| (picture.suite, *case, *name))
         };
         let shown: Vec<_> = picture.settings.iter().flat_map(of_setting).collect();
         planned.extend(readme::planned(&shown, options)?);

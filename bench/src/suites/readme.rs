@@ -20,7 +20,8 @@ pub struct Column {
     pub case: &'static str,
     /// Which of its metrics, all of which are in nanoseconds.
     pub metric: &'static str,
-    part: Part,
+    /// The suite that has the case.
+    suite: &'static str,
 }
 
 /// A row of a table: its label, and who is measured for its columns.
@@ -46,18 +47,8 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-/// The suite that a column is of, or a picture.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Part {
-    Read,
-    Gp,
-    Update,
-    Map,
-}
-
-/// A figure that is shown: of which case of a suite, and whose.
-pub(super) type Shown = (Part, &'static str, &'static str);
+/// A figure that is shown: of which suite, of which of its cases, and whose.
+pub(super) type Shown = (&'static str, &'static str, &'static str);
 
 /// What measures these figures, of rivals that are compiled in and asked for.
 pub(super) fn planned(shown: &[Shown], options: &Options) -> Result<Vec<Planned>, Error> {
@@ -66,20 +57,20 @@ pub(super) fn planned(shown: &[Shown], options: &Options) -> Result<Vec<Planned>
         is_compiled_in && (options.only.is_empty() || options.only.iter().any(|o| o == name))
     };
     let mut all = Vec::new();
-    for part in [Part::Read, Part::Gp, Part::Update, Part::Map] {
-        let of_part = shown.iter().filter(|(of, _, rival)| *of == part && is_wanted(rival));
+    for suite in ["read", "gp", "update", "map"] {
+        let of_suite = shown.iter().filter(|(of, _, rival)| *of == suite && is_wanted(rival));
         let (cases, only): (Vec<&str>, Vec<String>) =
-            of_part.map(|(_, case, rival)| (*case, (*rival).to_owned())).unzip();
+            of_suite.map(|(_, case, rival)| (*case, (*rival).to_owned())).unzip();
         if only.is_empty() {
             continue;
         }
         let options = Options { only, ..options.clone() };
-        let suite = match part {
-            Part::Read => SUITES.read.prepare(&[], &options),
-            Part::Gp => SUITES.gp.prepare(&[], &options),
-            Part::Update => SUITES.update.prepare(&[], &options),
+        let suite = match suite {
+            "read" => SUITES.read.prepare(&[], &options),
+            "gp" => SUITES.gp.prepare(&[], &options),
+            "update" => SUITES.update.prepare(&[], &options),
             // As small as those of `rcu bench map` are.
-            Part::Map => {
+            _ => {
                 let (entries, threads) = (vec![1000], vec![2]);
                 map::prepare(&[], &map::Load { entries, threads, ..Default::default() }, &options)
             }
@@ -92,7 +83,7 @@ pub(super) fn planned(shown: &[Shown], options: &Options) -> Result<Vec<Planned>
 impl Row {
     /// Who is measured for this column, if there is one.
     pub fn rival(&self, column: &Column) -> Option<&'static str> {
-        if column.part == Part::Update { self.replaces } else { Some(self.reads) }
+        if column.suite == "update" { self.replaces } else { Some(self.reads) }
     }
 }
 
@@ -101,7 +92,7 @@ fn shown() -> Vec<Shown> {
     let of_table = |table: &'static Table| {
         let of_column = |column: &'static Column| {
             let rivals = table.rows.iter().filter_map(|row| row.rival(column));
-            rivals.map(|rival| (column.part, column.case, rival))
+            rivals.map(|rival| (column.suite, column.case, rival))
         };
         table.columns.iter().flat_map(of_column)
     };

@@ -14,11 +14,10 @@ use super::rounds::{Case, Session};
 use super::{Options, Planned, Suite};
 use crate::Error;
 use crate::cases::domains::Used;
-use crate::cases::grace::{IdleThreads, steps_for};
+use crate::cases::grace::{Beside, idle, steps_for};
 use crate::cases::loops::{Loop, Looped};
 use crate::cases::replace::Limit;
-use crate::cases::store::Loaders;
-use crate::cases::{boot, domains, enqueue, garbage, hash, memory, readers, stall, tail, update};
+use crate::cases::{enqueue, garbage, hash, memory, stall, store, update};
 use crate::rivals::{self, Rival};
 use crate::sample::Sample;
 use crate::units;
@@ -124,28 +123,34 @@ impl Scenes<What> {
                 })
             }
             What::Store(threads) => Planned::new(case, (rounds, budget), move |session, case| {
-                let places = rivals::that(|rival| Some(rival.store?())).collect();
-                let loaders = Loaders::gather(places, threads);
-                let loaders = gathered(session, &case, loaders)?;
-                let rows: Vec<_> = rivals.iter().map(|rival| loaders.row(rival.name)).collect();
-                session.slices(case, &rows, budget)
+                let places = rivals.iter().filter_map(|rival| Some((rival.name, rival.store?())));
+                let places: Vec<store::Place> = places.collect();
+                let rows: Vec<_> = places.iter().map(store::row).collect();
+                let title = case.title.clone();
+                let stored = || session.slices(case, &rows, budget);
+                let stored = store::loaded(&places, threads, stored);
+                gathered(session, &title, stored)
             }),
             What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
-                let idle = if let What::Wait { idle, .. } = what { idle } else { 0 };
+                let threads = if let What::Wait { idle, .. } = what { idle } else { 0 };
                 Planned::new(case, (rounds, budget), move |session, case| {
                     let flavours = rivals.iter().filter_map(|rival| Some(rival.wait?()));
-                    let idle = IdleThreads::gather(flavours.collect(), idle);
-                    let idle = gathered(session, &case, idle)?;
+                    let flavours: Vec<_> = flavours.collect();
                     let steps = steps_for(SECTION);
-                    session.interleave(rounds, case, budget, &mut |number| {
-                        let beside = |readers, steps| idle.beside(number, readers, steps);
+                    let mut measure = |number: usize| {
+                        let flavour = &*flavours[number];
+                        let beside = |readers, steps| Beside { flavour, readers, steps };
                         match what {
                             What::Wait { readers, .. } => beside(readers, 0).measure(budget),
                             What::Grace(readers) => beside(readers, steps).measure(budget / 2),
                             What::Contended(readers) => beside(readers, steps).contend(budget),
                             _ => unreachable!("these are the three that wait"),
                         }
-                    })
+                    };
+                    let title = case.title.clone();
+                    let waited = || session.interleave(rounds, case, budget, &mut measure);
+                    let waited = idle(&flavours, threads, waited);
+                    gathered(session, &title, waited)
                 })
             }
             _ => {
@@ -168,13 +173,16 @@ impl Scenes<What> {
     }
 }
 
-/// The threads of a case, which is left out if there are not so many.
-fn gathered<T>(session: &mut Session<'_>, case: &Case, threads: io::Result<T>) -> Option<T> {
-    threads
-        .inspect_err(|error| {
-            session.host.note(&format_args!("{}: left out: {error}", case.title));
-        })
-        .ok()
+/// What was measured beside threads; the case is left out if there are not so many.
+fn gathered(
+    session: &mut Session<'_>,
+    title: &str,
+    measured: io::Result<Option<Case>>,
+) -> Option<Case> {
+    measured.unwrap_or_else(|error| {
+        session.host.note(&format_args!("{title}: left out: {error}"));
+        None
+    })
 }
 
 /// A case of stalls, with a note of who has filled the memory up to the bound, also in a try that
@@ -217,13 +225,9 @@ impl What {
         let hoards = rival.replace.filter(|_| rival.hoards);
         let queue = rival.enqueue.zip(rival.replace);
         match self {
-            Self::Boot(readers) => {
-                served(rival.boot, move |make| boot::measure(make, readers, times))
-            }
+            Self::Boot(readers) => served(rival.boot, move |measure| measure(readers, times)),
             Self::Blocked => served(rival.blocked, move |measure| measure(time)),
-            Self::Domains(used) => {
-                served(rival.domain, move |memory| domains::measure(memory, used, count))
-            }
+            Self::Domains(used) => served(rival.domain, move |measure| measure(used, count)),
             Self::StoreNew(readers) => served(rival.stored, move |make| {
                 update::measure(make, readers, times, timed, |ns| ns)
             }),
@@ -232,9 +236,9 @@ impl What {
                 let site = || make(Limit::Usual);
                 update::measure(site, readers, times, timed, |ns| 1e9 / ns)
             }),
-            Self::Tail => served(rival.replace, move |make| tail::measure(make, count)),
+            Self::Tail => served(rival.replace, move |make| update::tail(make, count)),
             Self::Readers(readers) => {
-                served(rival.replace, move |make| readers::measure(make, readers, time))
+                served(rival.replace, move |make| update::beside(make, readers, time))
             }
             Self::Hash(percent) => served(rival.hash, move |make| {
                 hash::measure(make, &hash::keys(), TABLE_THREADS, percent, count, seed)
@@ -323,7 +327,9 @@ mod tests {
                     // Beside other tests, which free, memory may seem to be none.
                     let may_be_unknown = matches!(scene.what, What::Memory);
                     let are_figures = may_be_unknown || values.iter().all(is_figure);
-                    let is_plausible = are_figures && is_plausible(scene.what, name, &values);
+                    let times = little(suite.amount(scene)).times[0];
+                    let is_plausible =
+                        are_figures && is_plausible(scene.what, name, times, &values);
                     assert!(is_plausible, "{}: {name}: {values:?}", scene.id);
                 }
             }
@@ -336,7 +342,7 @@ mod tests {
         scene: &'static Scene<What>,
         rivals: Vec<&'static Rival>,
     ) -> Vec<Option<Vec<f64>>> {
-        let (what, amount) = (scene.what, little(scene.what));
+        let (what, amount) = (scene.what, little(suite.amount(scene)));
         let one = |rival: &&'static Rival| {
             defer_on_unwind!(eprintln!("{}: {}", scene.id, rival.name));
             let row = match what {
@@ -370,20 +376,18 @@ mod tests {
     }
 
     /// What is to be seen in figures of a rival, beside that they are some.
-    fn is_plausible(what: What, name: &str, values: &[f64]) -> bool {
-        let frees_at_once = name.ends_with("rwlock");
+    fn is_plausible(what: What, name: &str, times: u64, values: &[f64]) -> bool {
+        // Updates are whole batches.
+        let most = if name.ends_with("rwlock") { 0 } else { times.next_multiple_of(64) };
         match (what, values) {
             (What::Loop(..) | What::Beside(_) | What::Store(_), &[ns])
             | (What::Call | What::Barrier, &[ns]) => ns > 0.0,
             (What::Wait { .. } | What::Grace(_), &[p50, p99]) => p50 <= p99,
             (What::Contended(_), &[.., grace_periods]) => grace_periods > 0.0,
             (What::Boot(_), &[ns, _, look_ups]) => ns > 0.0 && look_ups > 0.0,
-            (What::Garbage, &[_, waiting, _]) => {
-                waiting <= if frees_at_once { 0.0 } else { little(what).times[0] as f64 }
-            }
+            (What::Garbage, &[_, waiting, _]) => waiting <= most as f64,
             (What::Update(_) | What::StoreNew(_), &[speed, cpu_ns, p99_9, peak]) => {
-                let peak_max = if frees_at_once { 0.0 } else { little(what).times[0] as f64 };
-                speed > 0.0 && cpu_ns > 0.0 && p99_9 > 0.0 && peak <= peak_max
+                speed > 0.0 && cpu_ns > 0.0 && p99_9 > 0.0 && peak <= most as f64
             }
             (What::Tail, &[p99_9, p50, _, p99, p90]) => {
                 p50 > 1.0 && [p50, p90, p99, p99_9].is_sorted()
@@ -397,23 +401,10 @@ mod tests {
         }
     }
 
-    /// As little as can be measured: the updates whole batches.
-    fn little(what: What) -> Amount {
-        let (times, timed) = match what {
-            What::Loop(..) | What::Beside(_) | What::Store(_) | What::Wait { .. } => (0, 0),
-            What::Grace(_) | What::Call | What::Barrier => (2, 0),
-            What::Contended(_) | What::Hash(_) | What::Ids(..) => (1, 0),
-            What::Readers(_) => (1_000_000, 0),
-            What::Boot(_) => (50, 0),
-            What::Blocked | What::Stall => (3_000_000, 0),
-            What::Domains(_) => (20, 0),
-            What::StoreNew(_) => (256, 20),
-            What::Garbage => (2000, 0),
-            What::Update(_) => (640, 100),
-            What::Tail => (200, 0),
-            What::Memory => (2000, 0),
-        };
-        Amount { timed: [timed; 2], ..Amount::time([times; 2]) }
+    /// A small part of what is measured quickly.
+    fn little(quick: Amount) -> Amount {
+        let (times, timed) = (quick.times[1] / 20, quick.timed[1] / 20);
+        Amount { times: [times.max(2); 2], timed: [timed; 2], ..quick }
     }
 
     #[test]

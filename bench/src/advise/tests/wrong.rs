@@ -15,7 +15,6 @@ const STRIKE_EVERY: u64 = 64;
 
 /// Never gives memory back while it lives, so that what readers are left with is still theirs to
 /// look at: the wrongness is in the value, and the behaviour is defined.
-#[derive(Debug)]
 pub(super) struct Wrong<const TEARS: bool, const KEYED: bool> {
     values: Mutex<HashMap<Key, &'static Value>>,
     reads: AtomicU64,

@@ -1,9 +1,9 @@
 //! liburcu's replacements and callbacks, through `c/update.c`.
 
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicI32;
 
 use super::{MEMB, Registered};
-use crate::cases::enqueue::Caller;
+use crate::cases::enqueue::{BURST, Caller};
 use crate::cases::replace::{READS, Site, Worker};
 
 unsafe extern "C" {
@@ -13,9 +13,7 @@ unsafe extern "C" {
     fn rivals_update_read_until(stop: *const AtomicI32) -> u64;
     fn rivals_update_read_timed(samples: *mut u32, count: u64);
     fn rivals_update_hold(entered: *const AtomicI32, release: *const AtomicI32);
-    fn rivals_calls_new(count: u64) -> *mut CallArray;
-    fn rivals_calls_free(calls: *mut CallArray);
-    fn rivals_calls_queue(calls: *mut CallArray, count: u64);
+    fn rivals_calls_queue(count: u64);
     safe fn rivals_calls_sum() -> u64;
 }
 
@@ -138,43 +136,28 @@ impl Worker for Thread {
     }
 }
 
-/// Callbacks with their heads, in C.
-#[repr(C)]
-struct CallArray {
-    _opaque: [u8; 0],
-}
-
-/// Callbacks that are queued by `call_rcu` again and again.
+/// Callbacks that are queued by `call_rcu` again and again: the [`BURST`] that there is in C.
 pub(super) struct Calls {
-    array: *mut CallArray,
-    count: u64,
-    /// Callbacks that were queued.
-    queued: AtomicU64,
+    /// Callbacks that had run before, and that were queued since.
     before: u64,
+    queued: u64,
     _registered: Registered,
 }
 
 impl Calls {
-    pub(super) fn new(count: u64) -> Self {
-        let registered = Registered::new(&MEMB);
-        // SAFETY: it allocates, and ends the process if it cannot.
-        let array = unsafe { rivals_calls_new(count) };
-        let before = rivals_calls_sum();
-        Self { array, count, queued: AtomicU64::new(0), before, _registered: registered }
-    }
-
-    fn all_have_run(&self) -> bool {
-        rivals_calls_sum() - self.before == self.queued.load(Ordering::Relaxed)
+    pub(super) fn new() -> Self {
+        Self { before: rivals_calls_sum(), queued: 0, _registered: Registered::new(&MEMB) }
     }
 }
 
 impl Caller for Calls {
     fn call(&mut self, count: u64) {
-        assert!(count <= self.count && self.all_have_run(), "a head is queued once at a time");
-        self.queued.fetch_add(count, Ordering::Relaxed);
+        let have_all_run = self.sum() - self.before == self.queued;
+        assert!(count <= BURST && have_all_run, "a head is queued once at a time");
+        self.queued += count;
         // SAFETY: there are so many callbacks, none of which is queued, and this thread is
         // registered.
-        unsafe { rivals_calls_queue(self.array, count) };
+        unsafe { rivals_calls_queue(count) };
     }
 
     fn finish(&mut self) {
@@ -187,9 +170,8 @@ impl Caller for Calls {
 }
 
 impl Drop for Calls {
+    /// None is queued when the next one begins.
     fn drop(&mut self) {
         rivals_update_barrier();
-        // SAFETY: made by `new`, and after the barrier no callback is queued.
-        unsafe { rivals_calls_free(self.array) };
     }
 }

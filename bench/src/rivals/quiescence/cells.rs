@@ -14,8 +14,7 @@ use quiescence::cell::{Cache, ExactCell, Snapshot};
 use quiescence::hazard::{self, HazardPointer};
 use quiescence::sync::{Latch, SeqLock};
 
-use crate::cases::loops::{Loop, timed};
-use crate::cases::read::SLOT;
+use crate::cases::loops::{Loop, SLOT, timed};
 use crate::cases::wait::{Flavour, Member, chain, sections};
 use crate::serve::{arcs, copied};
 
@@ -64,7 +63,7 @@ impl Member for &Snapshot<[u64; 4]> {
         self.store([1; 4]);
     }
 
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
-        sections(stop, || *x = chain(*x | self.load()[0], steps))
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
+        sections(stop, |x| chain(x | self.load()[0], steps))
     }
 }

@@ -8,7 +8,6 @@ use quiescence::{
     tag::{DomainTag, Private, ThreadTag},
 };
 
-use crate::cases::boot::{self, Slots};
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
 use crate::serve::{self, Replace, replace};
@@ -102,10 +101,10 @@ impl<K: ThreadTag> Member for (Reader<K>, &Domain<K>) {
         self.1.synchronize();
     }
 
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
-        sections(stop, || {
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
+        sections(stop, |x| {
             let _guard = self.0.read();
-            *x = chain(*x, steps);
+            chain(x, steps)
         })
     }
 }
@@ -128,24 +127,14 @@ impl<K: ThreadTag> Member for Qsbr<K> {
         Qsbr::synchronize(self);
     }
 
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
-        sections(stop, || {
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
+        sections(stop, |x| {
             let guard = self.read();
-            *x = chain(*x, steps);
+            let x = chain(x, steps);
             drop(guard);
             self.quiescent_state();
+            x
         })
-    }
-}
-
-/// A table of slots in a domain, of threads or a sleepable one.
-impl<K: DomainTag> boot::Site for Rcu<Slots, K> {
-    fn look_up(&self, number: u64) {
-        self.load(&self.domain().read()).look_up(number);
-    }
-
-    fn boot(&self, updates: u64) {
-        boot::boot(updates, |table| self.swap(table), || self.domain().synchronize_expedited());
     }
 }
 
@@ -162,5 +151,9 @@ impl serve::Domain for Domain {
 
     fn wait(&self) {
         self.synchronize();
+    }
+
+    fn wait_in_a_hurry(&self) {
+        self.synchronize_expedited();
     }
 }

@@ -21,7 +21,6 @@ const HEADERS: [(&str, &str); 2] =
     [("program.h", include_str!("program.h")), ("flavor.h", include_str!("flavor.h"))];
 
 /// The programs, compiled.
-#[derive(Debug)]
 pub(crate) struct Programs {
     directory: tempfile::TempDir,
 }
