@@ -6,7 +6,6 @@
 //! what runs on this thread has waited for its sections like for any others.
 
 use std::cell::Cell;
-use std::panic::Location;
 use std::ptr;
 
 use crate::gp::record;
@@ -30,23 +29,13 @@ thread_local! {
     static MAY_BE_OVER_LIMIT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A section, or an online QSBR reader, of the calling thread.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Section {
-    /// Whether it is a QSBR reader.
-    pub(crate) qsbr: bool,
-    /// Where it began.
-    pub(crate) began: Option<&'static Location<'static>>,
-}
-
-/// The section of a domain that the calling thread is in, if it is in one.
-pub(crate) fn section_in(domain: &DomainState) -> Option<Section> {
-    let of = |slot: &Slot| Section { qsbr: slot.is_qsbr(), began: slot.began() };
-    let section = |slot: &Slot| (!slot.is_quiescent()).then(|| of(slot));
+/// The slot of the section of a domain that the calling thread is in, or of its QSBR reader that is
+/// online there, if there is one.
+pub(crate) fn section_in(domain: &DomainState) -> Option<&Slot> {
     let gp_words = &raw const domain.grace_periods.gp_words;
     let liburcu = || record::own().filter(|slot| ptr::eq(slot.core_ptr(), gp_words));
-    Table::with(|table| table.slots_in(domain).find_map(section))
-        .or_else(|| liburcu().find_map(section))
+    let is_in = |slot: &&Slot| !slot.is_quiescent();
+    Table::with(|table| table.slots_in(domain).find(is_in)).or_else(|| liburcu().find(is_in))
 }
 
 /// How many slots the calling thread has in a domain, its liburcu record not counted.

@@ -100,7 +100,7 @@ impl Own {
     }
 
     /// All slots of this thread in the domain.
-    pub(super) fn slots<'d>(&'d self, domain: &'d DomainState) -> impl Iterator<Item = &'d Slot> {
+    pub(super) fn slots<'d>(&self, domain: &'d DomainState) -> impl Iterator<Item = &'d Slot> {
         let ordinary = self.ordinary(domain);
         // SAFETY: as in `ordinary`.
         let others = self.others.iter().map(|slot| unsafe { &**slot });

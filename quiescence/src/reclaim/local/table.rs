@@ -124,10 +124,7 @@ impl Table {
     }
 
     /// The thread's slots in a domain.
-    pub(super) fn slots_in<'t>(
-        &'t self,
-        domain: &'t DomainState,
-    ) -> impl Iterator<Item = &'t Slot> {
+    pub(super) fn slots_in<'d>(&self, domain: &'d DomainState) -> impl Iterator<Item = &'d Slot> {
         self.find(domain).into_iter().flat_map(|own| own.slots(domain))
     }
 
