@@ -3,9 +3,10 @@
 //! - [`tag`]: the types that stand for a domain. [`names`]: those of domains made at run time, and
 //!   of declared ones.
 //! - [`domain`]: [`Domain`](crate::Domain). [`later`]: what it does after a grace period.
-//!   [`cookie`]: its grace periods, asked for before they are waited for. [`builder`]: settings of a domain made at run time. [`global`]: free functions
-//!   for the global domain. [`sections`]: checks of callers' sections. [`own_section`]: a thread
-//!   does not wait for itself. [`impls`]: implementations that several types share.
+//!   [`cookie`]: its grace periods, asked for before they are waited for. [`builder`]: settings of
+//!   a domain made at run time. [`global`]: free functions for the global domain. [`sections`]:
+//!   checks of callers' sections. [`own_section`]: a thread does not wait for itself. [`impls`]:
+//!   implementations that several types share.
 //! - [`guard`]: sections of threads, and the global domain. [`reader`], [`qsbr`]: handles of
 //!   readers.
 //! - [`srcu`]: sleepable domains.
