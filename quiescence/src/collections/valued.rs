@@ -12,10 +12,10 @@ use crate::domain::guard::Global;
 use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
-use crate::reclaim::defer;
 use crate::reclaim::domain_state::Named;
 use crate::reclaim::free::Pending;
 use crate::reclaim::free::charge_of_box;
+use crate::reclaim::unlink;
 
 /// A node of type `N`, which comes first, and the value.
 #[repr(C)]
@@ -57,7 +57,7 @@ impl<N: Send + 'static, T: Send + 'static> Valued<N, T> {
     pub(super) unsafe fn retire(node: NonNull<N>) {
         // SAFETY: from a box, and out of reach, by this function's contract.
         let node = unsafe { Pending::boxed(Global.core(), node.cast::<Self>().as_ptr()) };
-        defer::retire_box(&Global, node, Self::CHARGE);
+        unlink::retire_box(&Global, node, Self::CHARGE);
     }
 
     /// The value of a node that no other thread can reach; the node is freed.

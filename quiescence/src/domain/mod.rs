@@ -2,10 +2,11 @@
 //!
 //! - [`tag`]: the types that stand for a domain. [`names`]: those of domains made at run time, and
 //!   of declared ones.
-//! - [`domain`]: [`Domain`](crate::Domain). [`cookie`]: its grace periods, asked for before they
-//!   are waited for. [`builder`]: settings of a domain made at run time. [`global`]: free functions
-//!   for the global domain. [`sections`]: checks of callers' sections. [`own_section`]: a thread
-//!   does not wait for itself. [`impls`]: implementations that several types share.
+//! - [`domain`]: [`Domain`](crate::Domain). [`later`]: what it does after a grace period.
+//!   [`cookie`]: its grace periods, asked for before they are waited for. [`builder`]: settings of
+//!   a domain made at run time. [`global`]: free functions for the global domain. [`sections`]:
+//!   checks of callers' sections. [`own_section`]: a thread does not wait for itself. [`impls`]:
+//!   implementations that several types share.
 //! - [`guard`]: sections of threads, and the global domain. [`reader`], [`qsbr`]: handles of
 //!   readers.
 //! - [`srcu`]: sleepable domains.
@@ -29,6 +30,7 @@ pub(crate) mod domain;
 pub(crate) mod global;
 pub(crate) mod guard;
 pub(crate) mod impls;
+pub(crate) mod later;
 pub(crate) mod tag;
 pub(crate) mod names;
 pub(crate) mod sections;

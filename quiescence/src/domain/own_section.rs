@@ -5,6 +5,7 @@
 use std::panic::Location;
 
 use crate::gp::grace_periods::Me;
+use crate::gp::slot::Slot;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;
 
@@ -13,22 +14,22 @@ use crate::reclaim::local;
 /// # Panics
 /// If it would wait for itself.
 pub(crate) fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Me {
-    if let Some(section) = local::section_in(core) {
-        refuse(what, location, section);
+    if let Some(slot) = local::section_in(core) {
+        refuse(what, location, slot);
     }
     Me::this_thread()
 }
 
 #[cold]
 #[track_caller]
-fn refuse(what: &str, location: &Location<'_>, section: local::Section) -> ! {
-    let began = section.began.map_or_else(|| "an unknown place".into(), ToString::to_string);
+fn refuse(what: &str, location: &Location<'_>, slot: &Slot) -> ! {
+    let began = slot.began().map_or_else(|| "an unknown place".into(), ToString::to_string);
     let (would, instead) = match what {
         // An update may come, unless it waits at the limit for this thread.
         "wait_changed" => ("may", "Qsbr::while_offline, or, in a task, changed"),
         _ => ("would", "Qsbr::synchronize, Qsbr::while_offline or, in a task, synchronize_async"),
     };
-    if section.qsbr {
+    if slot.is_qsbr() {
         panic!(
             "quiescence: {what}() at {location} {would} wait for ever: this thread is a QSBR \
              reader of the same domain, online since {began}; use {instead}"

@@ -15,10 +15,13 @@ use crate::domain::tag::Section;
 use crate::gp::slot::Slot;
 use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
+use crate::reclaim::at_limit::settle;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::local;
-use grace::Urgency;
+use crate::reclaim::local::{self, Sections};
+use crate::reclaim::running;
+use grace::limit::Zone;
+use grace::{Urgency, batch};
 
 impl<K: ThreadTag> Domain<K> {
     /// Registers the calling thread as a QSBR reader. Takes a lock.
@@ -118,7 +121,7 @@ impl<K: ThreadTag> Qsbr<K> {
     #[inline]
     pub fn quiescent_state(&mut self) {
         let core = self.domain.tag().core();
-        if self.slot().renew() && defer::is_due(core) {
+        if self.slot().renew() && is_due(core) {
             self.catch_up();
         }
     }
@@ -129,7 +132,7 @@ impl<K: ThreadTag> Qsbr<K> {
         slot.clear_overdue();
         let began = slot.began().unwrap_or_else(|| Location::caller());
         let domain = self.domain.clone();
-        self.offline_since(began, || defer::catch_up(domain.tag().core()));
+        self.offline_since(began, || catch_up(domain.tag().core()));
     }
 
     /// Goes offline, so that the reader delays no grace period. For use before a blocking call, if
@@ -222,3 +225,34 @@ impl<K: ThreadTag> QsbrOffline<K> {
 }
 
 shown_in_part!([K: ThreadTag] QsbrOffline<K>);
+
+/// Whether a QSBR reader, at a quiescent state, is to [catch up](catch_up): it has objects that
+/// wait, or may be over the limit.
+fn is_due(domain: &DomainState) -> bool {
+    !running::in_callback()
+        && (local::own_objects(domain).is_some_and(|queue| !queue.is_empty())
+            || local::may_be_over_limit() && local::refresh_may_be_over_limit())
+}
+
+/// What a QSBR reader does then, offline: drops a few more ready objects than it has retired since
+/// the last call, as [`defer::tend`] does outside sections; and waits if the domain is near the
+/// limit.
+fn catch_up(domain: &DomainState) {
+    if local::may_be_over_limit() {
+        defer::settle_over_limit();
+    }
+    let Some(queue) = local::own_objects(domain) else { return };
+    if Sections::of_this_thread() != Sections::None {
+        return;
+    }
+    let share = match queue.take_added() {
+        0 => domain.grace_periods.tuning.run_min(), // it has retired nothing since
+        added => batch::run_share(added),
+    };
+    if defer::run_or_advance(domain, &queue, share) {
+        defer::run_share(domain, &queue, share);
+    }
+    if domain.zone() != Zone::Free {
+        settle(domain, Some(queue));
+    }
+}

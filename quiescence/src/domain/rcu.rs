@@ -12,8 +12,8 @@ use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
-use crate::reclaim::defer;
 use crate::reclaim::free::AtLimit;
+use crate::reclaim::unlink;
 use crate::reclaim::weigh::{Scale, Weigh};
 
 pub(crate) mod changes;
@@ -216,7 +216,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     #[track_caller]
     pub fn update(&self, f: impl FnMut(&T) -> T) {
         let tag = self.inner.domain.tag();
-        if !defer::may_replace(tag, self.inner.scale.constant::<T>()) {
+        if !unlink::may_replace(tag, self.inner.scale.constant::<T>()) {
             sections::refuse("update", "try_store()");
         }
         drop(self.update_alone(tag.enter(Location::caller()), f));

@@ -2,7 +2,7 @@
 //!
 //! An engine is a detector of quiescent states with a policy; the policies are
 //! [`grace::policy`]'s, the detectors are the scan of all readers' words and, for `token`, the
-//! relay of the QSBR readers ([`crate::gp::qsbr`]).
+//! relay of the QSBR readers ([`crate::gp::relay`]).
 
 use std::fmt;
 use std::str::FromStr;

@@ -15,26 +15,28 @@
 //! here leaves a thread asleep, or has it wait again. The order of locks is in `os/lock_rank.rs`.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 pub(crate) use grace::worker::Attention;
 use grace::{Cookie, NotGiven, Number, Urgency, word};
 
-use self::handover::{Conduct, Patience};
+use self::patience::{Conduct, Patience};
 use self::sleepers::Sleepers;
 
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
-use crate::gp::stall::{Live, Unfinished, Watch};
+use crate::gp::stall::Watch;
 use crate::os::{clock, lock_rank};
 
+mod counted;
 mod driver;
-pub(crate) mod handover;
+mod handover;
 mod liburcu;
+pub(crate) mod patience;
 pub(crate) mod sleepers;
 mod steps;
 mod watch;
 
+pub(crate) use counted::Counted;
 pub(crate) use steps::{Driver, GracePeriods, Locked, Me};
 
 // Not derived: that would read the slots' cells, which belong to other threads.
@@ -81,33 +83,6 @@ impl State {
     };
 }
 
-/// Readers that are counted, and not registered: those of a sleepable domain.
-///
-/// To the domain's machine they are no readers. It begins a grace period, and their driver ends it
-/// ([`Locked::end_counted`]) once all sections that had been counted by then have ended.
-pub(crate) trait Counted: Send + Sync {
-    /// How many sections are in progress.
-    fn sections(&self) -> u64;
-
-    /// Carries out the actions of the domain's machine, until `driver.until` is reached or another
-    /// driver has taken over. The caller has set `driven`.
-    fn drive(&self, domain: &GracePeriods, state: &mut Locked<'_>, driver: &Driver);
-
-    /// Waits for a full grace period, but for at most `longest`. Returns whether it has ended.
-    fn synchronize_within(
-        &self,
-        domain: &GracePeriods,
-        urgency: Urgency,
-        longest: Duration,
-    ) -> bool;
-
-    /// The sections that the grace period in progress waits for, if there is one.
-    fn unfinished(&self, domain: &GracePeriods) -> Option<Unfinished>;
-
-    /// The oldest guard that is listed, and how many are.
-    fn oldest_guard(&self) -> Option<(Live, usize)>;
-}
-
 /// How soon the worker comes back to a domain whose lock another thread holds, or whose driver may
 /// leave: less than a tick, since tasks may wait.
 pub(crate) const BUSY_NS: u64 = 1_000_000;
@@ -125,22 +100,6 @@ pub(crate) enum Until {
 }
 
 impl Locked<'_> {
-    /// Records the beginning of a grace period, once: an earlier driver may have done so. Reads the
-    /// clock only if `timed`. Returns whether this call recorded it.
-    pub(crate) fn begin(&mut self, timed: bool) -> bool {
-        let (sequence, urgency) = (self.machine().sequence(), self.machine().urgency());
-        let number = Some(sequence.ended().wrapping_add(1));
-        if self.begun == number || !sequence.in_progress() {
-            return false;
-        }
-        self.begun = number;
-        self.watch = Watch::NEW;
-        self.pauses = 0;
-        self.current = Current::beginning(urgency, timed);
-        trace::grace_period_began(self.domain().source(), sequence, urgency);
-        true
-    }
-
     /// Asks for the grace period that `cookie` stands for; a thread must drive it.
     pub(crate) fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
         let hurries =
@@ -158,12 +117,6 @@ impl Locked<'_> {
 }
 
 impl GracePeriods {
-    /// Makes this a sleepable domain.
-    pub(crate) fn make_sleepable(&mut self, counted: Box<dyn Counted>) {
-        self.counted = Some(counted);
-        self.when_wanted = Attention::None;
-    }
-
     /// This domain as the source of events.
     pub(crate) fn source(&self) -> trace::Source<'_> {
         self.observers.source()
@@ -180,24 +133,6 @@ impl GracePeriods {
     pub(crate) fn announced(&self) -> Number {
         // Relaxed: only reported, or compared under the registry's lock.
         word::number(self.gp_words.gp.load(Relaxed))
-    }
-
-    /// Whether this is a sleepable domain, whose sections belong to no thread.
-    pub(crate) fn is_sleepable(&self) -> bool {
-        self.counted.is_some()
-    }
-
-    /// The readers of a sleepable domain.
-    pub(crate) fn counted(&self) -> Option<&dyn Counted> {
-        self.counted.as_deref()
-    }
-
-    /// How many readers are registered; in a sleepable domain, how many sections are in progress.
-    pub(crate) fn readers(&self) -> usize {
-        match &self.counted {
-            None => self.registry().len(),
-            Some(counted) => usize::try_from(counted.sections()).unwrap_or(usize::MAX),
-        }
     }
 
     /// Whether this domain can have given `cookie`; `grace::Sequence::has_given` argues why such a

@@ -2,10 +2,10 @@
 //!
 //! - [`slot`]: the word of a reader, its domain's words, and how a section begins and ends.
 //! - [`wake`]: the words by which readers wake a driver.
-//! - [`qsbr`]: the same where the reader says at which moments it is in none; and readers that hand
-//!   the number of a grace period on.
+//! - [`qsbr`]: the same where the reader says at which moments it is in none. [`relay`]: such
+//!   readers hand the number of a grace period on.
 //! - [`registry`]: the readers of a domain, and the scan of their words.
-//! - `thread`: the slots that a thread finds at once.
+//! - `thread`: the slots that a thread finds at once. [`ended`]: when it is to forget some.
 //! - `record`: slots in memory of programs that were compiled against liburcu. [`links`]: what a
 //!   domain of such readers has.
 //! - [`grace_periods`]: what a domain has for its grace periods, and the driver of its machine.
@@ -18,6 +18,7 @@
 //! May import: [`os`](crate::os), [`event`](crate::event), `percpu`.
 
 pub(crate) mod by_number;
+pub(crate) mod ended;
 pub(crate) mod engine;
 pub(crate) mod grace_periods;
 pub(crate) mod links;
@@ -25,6 +26,7 @@ pub(crate) mod observers;
 pub(crate) mod qsbr;
 pub(crate) mod record;
 pub(crate) mod registry;
+pub(crate) mod relay;
 pub(crate) mod slot;
 pub(crate) mod stall;
 pub(crate) mod thread;

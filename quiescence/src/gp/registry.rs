@@ -17,8 +17,8 @@
 //! is released: a reader may register in a signal handler that has interrupted `malloc`, and the
 //! thread that holds this lock must not wait for `malloc`'s.
 
-use crate::gp::qsbr::Relay;
 use crate::gp::record::Record;
+use crate::gp::relay::Relay;
 use crate::gp::slot::{GpWords, ReaderKind, Slot, SlotRef};
 use crate::os::fence;
 use crate::os::stack::Alternate;

@@ -106,7 +106,7 @@ pub(crate) struct Slot {
     /// How the owner reads. Under the registry's lock.
     reader_kind: Cell<ReaderKind>,
     /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in
-    /// the [relay](crate::gp::qsbr::Relay).
+    /// the [relay](crate::gp::relay).
     pub(super) source: AtomicPtr<AtomicU64>,
     /// Whether it takes part in a relay. Set before the slot is handed out.
     pub(super) relays: Cell<bool>,

@@ -7,9 +7,8 @@
 
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
 
+use super::ended;
 use super::grace_periods::GracePeriods;
 use super::slot::{NOT_READY, Slot};
 
@@ -24,19 +23,13 @@ thread_local! {
 struct Last {
     domain: *const GracePeriods,
     slot: *const Slot,
-    /// [`ENDED`] by then.
+    /// [`ended::so_far`] by then.
     ended: usize,
 }
 
 impl Last {
     const NONE: Self = Self { domain: ptr::null(), slot: NOT_READY, ended: 0 };
 }
-
-/// Ended domains whose entries a thread leaves in its table, at least.
-const GARBAGE_MIN: usize = 8;
-
-/// How many domains have ended that threads may have in their tables.
-static ENDED: AtomicUsize = AtomicUsize::new(0);
 
 /// The slot for sections of the global domain.
 #[inline(always)]
@@ -53,12 +46,12 @@ pub(crate) fn in_global_section() -> bool {
 }
 
 /// The slot for sections in a domain, if it is the one that the thread last read in. Once
-/// [`GARBAGE_MIN`] domains have ended it is not, so that the thread comes to its table, which
+/// enough domains [have ended](ended) it is not, so that the thread comes to its table, which
 /// forgets them.
 #[inline(always)]
 pub(crate) fn last_slot(domain: &GracePeriods) -> &Slot {
     let last = LAST.get();
-    let is_last = ptr::eq(last.domain, domain) && !is_garbage(last.ended, 0);
+    let is_last = ptr::eq(last.domain, domain) && !ended::is_garbage(last.ended, 0);
     let slot = if is_last { last.slot } else { NOT_READY };
     // SAFETY: `NOT_READY`, or registered with `domain`, which lives: what unregisters a slot
     // forgets the pair, and so does what forgets a domain that has ended.
@@ -75,7 +68,7 @@ pub(crate) fn remember_global(slot: &'static Slot) {
 /// Has [`last_slot`] find this one from now on.
 pub(crate) fn remember_last(domain: &GracePeriods, slot: &Slot) {
     if slot.is_fast() {
-        LAST.set(Last { domain, slot, ended: ended_so_far() });
+        LAST.set(Last { domain, slot, ended: ended::so_far() });
     }
 }
 
@@ -96,25 +89,4 @@ pub(crate) fn forget(slot: *const Slot) {
 /// Whether sections begin with this slot, which is not null, without the table.
 pub(crate) fn remembers(slot: *const Slot) -> bool {
     GLOBAL.get() == slot || LAST.get().slot == slot
-}
-
-/// A domain has ended that threads may have in their tables.
-pub(crate) fn note_end_of_domain() {
-    // Relaxed: only when a table is gone through depends on it.
-    ENDED.fetch_add(1, Relaxed);
-}
-
-/// How many domains have ended.
-#[inline(always)]
-pub(crate) fn ended_so_far() -> usize {
-    // Relaxed: see `note_end_of_domain`.
-    ENDED.load(Relaxed)
-}
-
-/// Whether a table that was gone through when `since` domains had ended is to be gone through: at
-/// least [`GARBAGE_MIN`] and `least` have ended since.
-#[inline(always)]
-pub(crate) fn is_garbage(since: usize, least: usize) -> bool {
-    let ended = ended_so_far().wrapping_sub(since);
-    ended >= GARBAGE_MIN && ended >= least
 }

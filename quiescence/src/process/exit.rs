@@ -1,8 +1,14 @@
 //! The orderly exit of the process: runs waiting callbacks, except those of C, until none is left
 //! or [`FINISH_NS`] has passed, and ends the library's threads.
 
+use grace::Urgency;
+
+use crate::gp::grace_periods::Me;
 use crate::os::{clock, exit, forking, nap};
-use crate::reclaim::{defer, domain_state, domain_state::Handle};
+use crate::reclaim::domain_state::{self, DomainState, Handle};
+use crate::reclaim::local::Sections;
+use crate::reclaim::rescan;
+use crate::reclaim::thread_queue::Wants;
 
 /// Has [`finish`] called from now on. Called once, when a domain or table is used for the first
 /// time.
@@ -20,12 +26,30 @@ extern "C" fn finish() {
     // All domains in each pass: a callback of one may queue another in an earlier one.
     let finish = |all: bool, domain: &Handle| {
         // C's callbacks are not run, as with liburcu: the data that they access may be gone.
-        all & (domain.grace_periods.gp_words.links().is_some() || defer::finish(domain))
+        all & (domain.grace_periods.gp_words.links().is_some() || finish_domain(domain))
     };
     while !domains.iter().fold(true, finish) && clock::monotonic_ns() < deadline_ns {
         nap::moment();
     }
     end_threads(deadline_ns);
+}
+
+/// Runs what waits in a domain, as far as that is possible
+/// without waiting for other threads. Returns whether nothing is left.
+///
+/// Like the worker, it does not wait for a queue's lock or the machine's before it has begun with
+/// that queue [W-2]: the thread that holds it may never run again.
+fn finish_domain(domain: &DomainState) -> bool {
+    let busy = domain.queues.close_unless_busy(domain, Urgency::Expedited);
+    if Sections::of_this_thread() == Sections::None {
+        domain.grace_periods.advance_at_tick(Me::this_thread());
+    }
+    domain.queues.all().iter().for_each(|queue| {
+        while queue.run_some_unless_busy(domain, domain.grace_periods.tuning.run_min()) != 0 {}
+    });
+    domain.queues.forget_orphans(domain);
+    rescan::free_unprotected(domain);
+    busy == 0 && domain.queues.wants() == Wants::Nothing
 }
 
 /// Ends the library's threads, so that none of them runs user code while the program is torn down.

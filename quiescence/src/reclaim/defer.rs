@@ -2,7 +2,7 @@
 //!
 //! The stages of a retired object; no stage calls back into an earlier one:
 //! ```text
-//! reserve:  room for it, before it is unlinked, where a cell replaces it  // this file
+//! reserve:  room for it, before it is unlinked, where a cell replaces it  // unlink
 //! retire(pending):                                   // this file: notes it, then
 //!     queue = this thread's, in the domain           // local
 //!     take: out of the queue's local stock           // charge
@@ -49,24 +49,21 @@ pub(crate) use deferred::{defer, defer_in_any_case, is_running_deferred, run_def
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::Urgency;
 use grace::batch::{self, RUN_SHARE, RUN_SHARE_HAZARD, RUN_UNTIMED};
 use grace::limit::{Amount, Context, Zone};
 
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::{
-    NoRoom, admit, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
+    NoRoom, context, is_settled_here, leave_to_worker, make_room, settle,
 };
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
-use crate::reclaim::free::{
-    Address, AtLimit, Boxed, Callback, Closure, Pending, Pointee, Timed, Value,
-};
+use crate::reclaim::free::{AtLimit, Callback, Closure, Pending, Timed, Value};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
 use crate::reclaim::retire::Retire;
 use crate::reclaim::running;
-use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, OwnQueue, Queue, Wants};
+use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, OwnQueue, Queue};
 use crate::reclaim::worker;
 
 /// Has `add` add a charged callback to the thread's queue, or to the shared one if the thread is
@@ -179,164 +176,10 @@ fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-// ---- objects by their addresses -----------------------------------------------------------------
-
-/// Frees the object after a grace period. May wait for one: then returns the object, if there is
-/// still no room, to be ended. Never refuses: where it must not wait it goes over the limit.
-#[inline(always)]
-#[track_caller]
-#[must_use = "dropped, it leaks"]
-pub(crate) fn retire_address<'d, K: Named, P: Pointee>(
-    tag: &K,
-    object: Pending<'d, Address<P>>,
-    amount: Amount,
-) -> Option<Timed<'d, Address<P>>> {
-    object.note();
-    Some(queue(tag, object, amount, Patience::InAnyCase).err()?.0)
-}
-
-/// Drops the box that `object` came from after a grace period. May wait for one and drop it before
-/// returning. Never refuses: where it must not wait it goes over the limit.
-#[inline(always)]
-#[track_caller]
-pub(crate) fn retire_box<K: Named, T: Send + 'static>(
-    tag: &K,
-    object: Option<Pending<'_, Address<Boxed<T>>>>,
-    bytes: usize,
-) {
-    let Some(object) = object else { return };
-    //~ retire-before-unlink
-    if let Some(ripe) = retire_address(tag, object, Amount::object(bytes as u64)) {
-        ripe.end();
-    }
-}
-
-/// As [`retire_box`], but never waits: drops it on the spot if its grace period has ended and that
-/// may be done here, else retires it, over the limit if need be.
-pub(crate) fn retire_box_over<K: Named, T: Send + 'static>(
-    tag: &K,
-    object: Timed<'_, Address<Boxed<T>>>,
-    bytes: usize,
-) {
-    if object.is_ripe() && may_free_here() {
-        return object.end();
-    }
-    let object = object.into_pending();
-    object.note();
-    // It is not refused.
-    let _queued = queue(tag, object, Amount::object(bytes as u64), Patience::Unowed);
-}
-
-// ---- room, before an object is unlinked ---------------------------------------------------------
-
-/// Room for one object in the calling thread's queue, from its local stock, or in the shared one if
-/// the thread is ending: for a thread that is about to unlink an object.
-#[derive(Debug)]
-pub(crate) struct Reservation<'q> {
-    queue: Option<OwnQueue<'q>>,
-    amount: Amount,
-}
-
-/// Room for an object that is charged for its size, if the thread's local stock has it and the
-/// thread is over the limit in no domain, neither with an object nor with a closure. So the thread
-/// may unlink an object of any weight: for what it weighs more, it waits or goes over the limit.
-#[inline]
-pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Reservation<'_>> {
-    if local::may_be_over_limit() {
-        return None;
-    }
-    let amount = Amount::object(Address::<Boxed<T>>::CHARGE);
-    let queue = local::queue(tag.core(), tag, Contents::Objects)?;
-    //~ retire-before-unlink
-    queue.local_stock().take(amount).then_some(Reservation { queue: Some(queue), amount })
-}
-
-/// Room for an object of `bytes` bytes, from the local stock or the domain, if there is any.
-pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reservation<'_>> {
-    let amount = Amount::object(bytes as u64);
-    let queue = local::queue(tag.core(), tag, Contents::Objects);
-    admit(domain_state::known(tag), queue, amount).then_some(Reservation { queue, amount })
-}
-
-impl Reservation<'_> {
-    /// Drops the box that `object` came from after a grace period, which is charged `bytes`.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn retire<K: Named, T: Send + 'static>(
-        mut self,
-        tag: &K,
-        object: Option<Pending<'_, Address<Boxed<T>>>>,
-        bytes: usize,
-    ) {
-        if object.is_some() && bytes as u64 != self.amount.bytes {
-            self.adjust(tag.core(), bytes);
-        }
-        self.retire_as_reserved(tag, object);
-    }
-
-    /// The same of a box that is charged what was reserved. (Here nothing is borrowed: so nothing
-    /// is written to memory.)
-    #[inline]
-    #[track_caller]
-    pub(crate) fn retire_as_reserved<K: Named, T: Send + 'static>(
-        self,
-        tag: &K,
-        object: Option<Pending<'_, Address<Boxed<T>>>>,
-    ) {
-        let Some(object) = object else { return self.put_back(tag.core()) };
-        object.note();
-        add(tag, self.queue, object, self.amount.bytes);
-    }
-
-    /// Gives the room back: it is not needed.
-    pub(crate) fn put_back(self, domain: &DomainState) {
-        self.give_back(domain, self.amount);
-    }
-
-    fn give_back(&self, domain: &DomainState, amount: Amount) {
-        match self.queue {
-            Some(queue) => queue.local_stock().give_back(domain, amount),
-            None => domain.charge.give_back(amount),
-        }
-    }
-
-    /// Changes the reservation to `bytes`, what the object to retire is charged. Never waits: what
-    /// is missing goes over the limit.
-    #[cold]
-    fn adjust(&mut self, domain: &DomainState, bytes: usize) {
-        let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
-        self.give_back(domain, reserved.minus(self.amount));
-        let missing = self.amount.minus(reserved);
-        if !admit(domain, self.queue, missing) {
-            domain.admit_over(missing);
-        }
-    }
-}
-
 /// Whether the calling thread is in a section of some domain of registered threads: then it must
 /// not wait when it retires [D-1].
 pub(crate) fn in_section() -> bool {
     context() == Context::Section
-}
-
-/// Whether the caller may unlink an object of `bytes` bytes (`None`: unknown) now, to retire it.
-/// Refused only if the thread is in a section, is over the limit in this domain, and its local
-/// stock does not cover the object; and not in a sleepable domain. Takes nothing from the stock.
-#[inline]
-pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
-    if !local::may_be_over_limit() || tag.core().grace_periods.is_sleepable() {
-        return true;
-    }
-    let Some(queue) = local::queue(tag.core(), tag, Contents::Objects) else { return true };
-    let mut stock = queue.local_stock().stock();
-    let taken = bytes.is_some_and(|bytes| stock.take(Amount::object(bytes as u64)));
-    let is_over_limit = local::refresh_over_limit(tag.core());
-    local::refresh_may_be_over_limit(); // it may be within the limit in all domains by now
-    let may = taken || !is_over_limit || context() != Context::Section;
-    if !may {
-        local::make_overdue(); // as where an object is refused
-    }
-    may
 }
 
 // ---- values -------------------------------------------------------------------------------------
@@ -356,7 +199,7 @@ pub(crate) fn retire<K: Named, P: Retire>(
 }
 
 #[track_caller]
-fn retire_value<K: Named, P: Retire>(
+pub(crate) fn retire_value<K: Named, P: Retire>(
     tag: &K,
     value: Pending<'_, Value<P>>,
     patience: Patience,
@@ -376,15 +219,6 @@ fn retire_value<K: Named, P: Retire>(
 /// Drops `value` after a grace period, and never waits or refuses.
 pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
     let _queued: Result<(), _> = retire(handle, value, Patience::Over);
-}
-
-/// Drops `value`, for which there is no room, if its grace period has ended; in a section, or too
-/// deep in other drops, retires it over the limit.
-pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: Timed<'_, Value<P>>) {
-    if value.is_ripe() && may_free_here() {
-        return value.end();
-    }
-    let _queued: Result<(), _> = retire_value(tag, value.into_pending(), Patience::Over);
 }
 
 // ---- closures -----------------------------------------------------------------------------------
@@ -472,36 +306,6 @@ fn close_if_full(domain: &DomainState, queue: OwnQueue<'_>, batch: u64) -> bool 
     full
 }
 
-/// Whether a QSBR reader, at a quiescent state, should call [`catch_up`]: it has objects that wait,
-/// or may be over the limit.
-pub(crate) fn is_due(domain: &DomainState) -> bool {
-    !running::in_callback()
-        && (local::own_objects(domain).is_some_and(|queue| !queue.is_empty())
-            || local::may_be_over_limit() && local::refresh_may_be_over_limit())
-}
-
-/// What a QSBR reader does then, offline: drops a few more ready objects than it has retired since
-/// the last call, as [`tend`] does outside sections; and waits if the domain is near the limit.
-pub(crate) fn catch_up(domain: &DomainState) {
-    if local::may_be_over_limit() {
-        settle_over_limit();
-    }
-    let Some(queue) = local::own_objects(domain) else { return };
-    if Sections::of_this_thread() != Sections::None {
-        return;
-    }
-    let share = match queue.take_added() {
-        0 => domain.grace_periods.tuning.run_min(), // it has retired nothing since
-        added => batch::run_share(added),
-    };
-    if run_or_advance(domain, &queue, share) {
-        run_share(domain, &queue, share);
-    }
-    if domain.zone() != Zone::Free {
-        settle(domain, Some(queue));
-    }
-}
-
 /// Runs up to `share` of this thread's ready callbacks; if none is ready, takes a step of the grace
 /// period. Returns whether it did that.
 pub(crate) fn run_or_advance(domain: &DomainState, queue: &Queue, share: u64) -> bool {
@@ -539,24 +343,6 @@ pub(crate) fn barrier(domain: &DomainState, me: impl Fn() -> Me) {
     rescan::drain(domain);
     callback_queues.finish(domain, &domain.callback_queues, &me);
     trace::deliver();
-}
-
-/// At the orderly end of the process: runs what waits in a domain, as far as that is possible
-/// without waiting for other threads. Returns whether nothing is left.
-///
-/// Like the worker, it does not wait for a queue's lock or the machine's before it has begun with
-/// that queue [W-2]: the thread that holds it may never run again.
-pub(crate) fn finish(domain: &DomainState) -> bool {
-    let busy = domain.queues.close_unless_busy(domain, Urgency::Expedited);
-    if Sections::of_this_thread() == Sections::None {
-        domain.grace_periods.advance_at_tick(Me::this_thread());
-    }
-    domain.queues.all().iter().for_each(|queue| {
-        while queue.run_some_unless_busy(domain, domain.grace_periods.tuning.run_min()) != 0 {}
-    });
-    domain.queues.forget_orphans(domain);
-    rescan::free_unprotected(domain);
-    busy == 0 && domain.queues.wants() == Wants::Nothing
 }
 
 /// The thread that added to this queue is gone.

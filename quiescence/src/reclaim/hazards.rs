@@ -10,6 +10,7 @@ use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::free::{Address, Pending, Pointee};
 use crate::reclaim::rescan;
 use crate::reclaim::thread_queue::Ended;
+use crate::reclaim::unlink;
 use crate::reclaim::worker;
 
 const_unless_loom! {
@@ -34,7 +35,7 @@ impl Named for GlobalHazards {
 }
 
 /// Frees an object once its grace period is over and no slot names it. May wait where
-/// [`defer::retire_box`] may; inside a section it is never refused.
+/// [`unlink::retire_box`] may; inside a section it is never refused.
 ///
 /// # Safety
 /// To free it then, on any thread, must be sound: no thread finds it where slots' owners look for
@@ -46,7 +47,7 @@ pub(crate) unsafe fn retire<K: Named, P: Pointee>(tag: &K, object: *mut P::Objec
     let amount = Amount::object(bytes);
     // SAFETY: by the contract.
     let object = unsafe { Pending::new(tag.core(), Address::<P>(object)) };
-    if let Some(ripe) = defer::retire_address(tag, object, amount) {
+    if let Some(ripe) = unlink::retire_address(tag, object, amount) {
         ripe.end_or_keep(amount);
         fence::full(); // as in `OwnQueue::add`: what is kept is in no queue [DQ-3]
         defer::tell(tag);

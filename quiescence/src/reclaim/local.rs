@@ -2,11 +2,10 @@
 //! slots and queues that it has are in its [`table`].
 //!
 //! An error here makes a thread wait for itself, or exceed a limit. It cannot free anything too
-//! early: pointers are followed in [`table`] only, whose fields are private, as the slot's is, and
+//! early: pointers are followed in [`own`] only, whose fields are private, as the slot's is, and
 //! what runs on this thread has waited for its sections like for any others.
 
 use std::cell::Cell;
-use std::panic::Location;
 use std::ptr;
 
 use crate::gp::record;
@@ -14,12 +13,15 @@ use crate::gp::slot::Slot;
 use crate::gp::thread as thread_slots;
 use crate::reclaim::domain_state::{DomainState, Handle};
 
+mod own;
 mod table;
 
-use table::{HAS_OTHER_SLOTS, Local, Table};
+use own::Own;
+pub(crate) use own::{last_queue, release_handle, release_other, slots_queue};
+use table::{HAS_OTHER_SLOTS, Table};
 pub(crate) use table::{
-    ended, existing_slot, handle_slot, implicit_slot, last_queue, leave_thread, own_objects,
-    own_queues, qsbr_slot, queue, release_handle, release_other, slots_queue, unregister_if_unused,
+    ended, existing_slot, handle_slot, implicit_slot, leave_thread, own_objects, own_queues,
+    qsbr_slot, queue, unregister_if_unused,
 };
 
 thread_local! {
@@ -27,23 +29,13 @@ thread_local! {
     static MAY_BE_OVER_LIMIT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A section, or an online QSBR reader, of the calling thread.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Section {
-    /// Whether it is a QSBR reader.
-    pub(crate) qsbr: bool,
-    /// Where it began.
-    pub(crate) began: Option<&'static Location<'static>>,
-}
-
-/// The section of a domain that the calling thread is in, if it is in one.
-pub(crate) fn section_in(domain: &DomainState) -> Option<Section> {
-    let of = |slot: &Slot| Section { qsbr: slot.is_qsbr(), began: slot.began() };
-    let section = |slot: &Slot| (!slot.is_quiescent()).then(|| of(slot));
+/// The slot of the section of a domain that the calling thread is in, or of its QSBR reader that is
+/// online there, if there is one.
+pub(crate) fn section_in(domain: &DomainState) -> Option<&Slot> {
     let gp_words = &raw const domain.grace_periods.gp_words;
     let liburcu = || record::own().filter(|slot| ptr::eq(slot.core_ptr(), gp_words));
-    Table::with(|table| table.slots_in(domain).find_map(section))
-        .or_else(|| liburcu().find_map(section))
+    let is_in = |slot: &&Slot| !slot.is_quiescent();
+    Table::with(|table| table.slots_in(domain).find(is_in)).or_else(|| liburcu().find(is_in))
 }
 
 /// How many slots the calling thread has in a domain, its liburcu record not counted.
@@ -77,7 +69,7 @@ pub(crate) fn may_be_over_limit() -> bool {
 /// is within it again. Returns whether one of its two local stocks there is still above.
 pub(crate) fn refresh_over_limit(domain: &DomainState) -> bool {
     Table::with(|table| {
-        let queues = table.find(domain).into_iter().flat_map(Local::queues);
+        let queues = table.find(domain).into_iter().flat_map(Own::queues);
         // `count`, as each stock must be refreshed.
         queues.filter(|queue| queue.local_stock().refresh_over_limit(domain)).count() != 0
     })
@@ -92,7 +84,7 @@ pub(crate) fn note_over_limit(domain: &DomainState) {
 /// Notes for [`may_be_over_limit`] whether one of the thread's local stocks is above the limit of
 /// its domain. Returns it.
 pub(crate) fn refresh_may_be_over_limit() -> bool {
-    let has = Table::with(|table| table.watched().any(Local::is_over_limit));
+    let has = Table::with(|table| table.watched().any(Own::is_over_limit));
     MAY_BE_OVER_LIMIT.set(has);
     has
 }
@@ -100,7 +92,7 @@ pub(crate) fn refresh_may_be_over_limit() -> bool {
 /// The domains whose limits the thread exceeds.
 pub(crate) fn domains_over_limit() -> Vec<Handle> {
     Table::with(|table| {
-        table.watched().filter(|local| local.is_over_limit()).filter_map(Local::handle).collect()
+        table.watched().filter(|own| own.is_over_limit()).filter_map(Own::handle).collect()
     })
 }
 

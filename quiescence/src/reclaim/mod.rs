@@ -9,7 +9,7 @@
 //! - [`head`]: what an object carries to wait without memory of the library's.
 //! - `at_limit`: what a thread does at the limit, and when its section has ended.
 //! - [`defer`]: the ways in which a callback is queued, and who runs it; with the road of a retired
-//!   object; room for one, before it is unlinked.
+//!   object. [`unlink`]: room for one that replaces another.
 //! - [`retire`], [`weigh`]: what can be retired; the memory that a value owns. [`free`]: the kinds
 //!   of callbacks.
 //! - [`running`]: the callbacks that a thread is running.
@@ -42,6 +42,7 @@ pub(crate) mod retire;
 pub(crate) mod running;
 pub(crate) mod sleepable;
 pub(crate) mod stream;
+pub(crate) mod unlink;
 pub(crate) mod weigh;
 pub(crate) mod worker;
 

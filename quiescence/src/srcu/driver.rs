@@ -20,7 +20,7 @@ use grace::Urgency;
 use grace::srcu::{Action, AdaptiveDelay, Cookie, Event, Sequence, SrcuMachine, Wait};
 
 use super::{Index, OwnSrcuCounts, SrcuCounts, track};
-use crate::gp::grace_periods::handover::{Away, Patience};
+use crate::gp::grace_periods::patience::{Away, Patience};
 use crate::gp::grace_periods::{Counted, Driver, GracePeriods, Locked, Me, Until};
 use crate::gp::stall::{Live, Unfinished};
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};

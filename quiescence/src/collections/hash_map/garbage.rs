@@ -8,9 +8,10 @@ use super::handed_on::hands_on;
 use super::map::{Entry, HashMap};
 use super::node::{Left, NodeRef};
 use crate::domain::tag::DomainTag;
-use crate::reclaim::defer::{self, Patience, Reservation};
+use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::free::Pending;
 use crate::reclaim::retire::Retire;
+use crate::reclaim::unlink::{self, Reservation};
 
 /// What one update takes out. It is retired when this is dropped: after the section of the update,
 /// so that it can wait at the domain's limit.
@@ -63,7 +64,7 @@ where
 
     /// The same, with room for a box that is charged `charge` bytes, if there is any.
     pub(super) fn with_box(mut self, charge: usize) -> Option<Self> {
-        self.room = Some(defer::reserve_any(self.map.tag(), charge)?);
+        self.room = Some(unlink::reserve_any(self.map.tag(), charge)?);
         Some(self)
     }
 
@@ -95,7 +96,7 @@ where
         let entry = unsafe { Pending::boxed(tag.core(), entry) };
         match self.room.take() {
             Some(room) => room.retire(tag, entry, bytes),
-            None => defer::retire_box(tag, entry, bytes),
+            None => unlink::retire_box(tag, entry, bytes),
         }
     }
 }

@@ -18,8 +18,8 @@ use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::AtomicPtr;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::defer;
 use crate::reclaim::free::charge_of_box;
+use crate::reclaim::unlink;
 use crate::reclaim::weigh::{self, Weigh};
 use crate::sync::Counter;
 
@@ -286,7 +286,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// over the limit already.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        defer::may_replace(self.tag(), None)
+        unlink::may_replace(self.tag(), None)
     }
 
     /// The number of entries. Exact unless the map is changed during the call; otherwise it may

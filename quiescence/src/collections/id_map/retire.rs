@@ -9,9 +9,9 @@ use super::id::Id;
 use super::map::IdMap;
 use crate::domain::sections;
 use crate::domain::tag::DomainTag;
-use crate::reclaim::defer;
 use crate::reclaim::free::AtLimit;
 use crate::reclaim::free::Pending;
+use crate::reclaim::unlink;
 
 /// Why [`IdMap::try_replace`](super::IdMap::try_replace) has replaced nothing, together with the
 /// value that was passed to it.
@@ -52,7 +52,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// Refuses to take an entry out where it could be neither retired nor waited for.
     #[track_caller]
     pub(super) fn may_retire(&self, what: &str) {
-        if !defer::may_replace(self.domain.tag(), self.scale.constant::<Entry<V>>()) {
+        if !unlink::may_replace(self.domain.tag(), self.scale.constant::<Entry<V>>()) {
             sections::refuse(&format!("IdMap::{what}"), &format!("try_{what}()"));
         }
     }
@@ -68,7 +68,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         let tag = self.domain.tag();
         // SAFETY: from a box, by the contract, and out of reach.
         let entry = unsafe { Pending::boxed(tag.core(), entry.as_ptr()) };
-        defer::retire_box(tag, entry, bytes);
+        unlink::retire_box(tag, entry, bytes);
     }
 
     /// Takes the entry of an id out by `take`, if there is room for it, and retires it. `take` is
@@ -84,7 +84,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         let section = tag.enter(Location::caller());
         while let Some(entry) = self.find(id, &section) {
             let bytes = self.charge(entry);
-            let room = defer::reserve_any(tag, bytes).ok_or(AtLimit::unchanged(()))?;
+            let room = unlink::reserve_any(tag, bytes).ok_or(AtLimit::unchanged(()))?;
             let Some(taken) = take(&section, entry) else {
                 room.put_back(tag.core());
                 continue;

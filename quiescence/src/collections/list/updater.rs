@@ -21,6 +21,7 @@ use crate::reclaim::cache;
 use crate::reclaim::defer;
 use crate::reclaim::free::AtLimit;
 use crate::reclaim::free::Pending;
+use crate::reclaim::unlink;
 
 /// The right to change a [`List`], with a cursor: returned by [`List::update`].
 ///
@@ -247,7 +248,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
 
     /// Whether an element may be removed, to be retired then.
     fn has_room(&self) -> bool {
-        defer::may_replace(self.list.domain().tag(), self.list.scale.constant::<Node<T>>())
+        unlink::may_replace(self.list.domain().tag(), self.list.scale.constant::<Node<T>>())
     }
 }
 
@@ -294,7 +295,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> Removed<'_, T, D> {
         let bytes = list.scale.charge::<Node<T>>(tag.core(), value);
         // SAFETY: elements are boxes, and this one is out of reach of later sections.
         let node = unsafe { Pending::boxed(tag.core(), node) };
-        defer::retire_box(tag, node, bytes);
+        unlink::retire_box(tag, node, bytes);
     }
 }
 

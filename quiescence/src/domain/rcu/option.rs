@@ -13,9 +13,9 @@ use crate::domain::domain::Domain;
 use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::debug_objects;
-use crate::reclaim::defer::{self, Reservation};
 use crate::reclaim::free::AtLimit;
 use crate::reclaim::free::Pending;
+use crate::reclaim::unlink::{self, Reservation};
 use crate::reclaim::weigh::{Scale, Weigh};
 
 /// The old value, or the new one given back.
@@ -126,7 +126,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         // before the exchange, not even its scale: where readers on other CPUs have its cache line,
         // a load and an exchange cost more than an exchange. (The handle of a domain that was made
         // at run time stands there, too, and is loaded.)
-        let by_size = if self.is_sleepable() { None } else { defer::reserve_by_size::<K, T>(tag) };
+        let by_size = if self.is_sleepable() { None } else { unlink::reserve_by_size::<K, T>(tag) };
         let Some(room) = by_size else { return self.store_slowly(value) };
         let old = self.exchange(into_raw(value));
         if self.scale.by_size() {
@@ -155,7 +155,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
             // Whether this is a section is not known, so nothing is waited for.
             return self.store_if_room(value);
         }
-        if !defer::may_replace(tag, self.scale.constant::<T>()) {
+        if !unlink::may_replace(tag, self.scale.constant::<T>()) {
             return Err(value);
         }
         // SAFETY: what was in the place, and is out of reach now.
@@ -199,7 +199,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         let old = unsafe { Pending::boxed(tag.core(), old) };
         match room {
             Some(room) => room.retire(tag, old, bytes),
-            None => defer::retire_box(tag, old, bytes),
+            None => unlink::retire_box(tag, old, bytes),
         }
     }
 

@@ -11,8 +11,8 @@ use super::{Rcu, RcuOption, Unlinked, into_raw};
 use crate::domain::tag::DomainTag;
 use crate::domain::tasks::{GracePeriod, RoomWaiter};
 use crate::os::on_drop::OnDrop;
-use crate::reclaim::defer::{self, Reservation};
 use crate::reclaim::free::{Address, Boxed, Pending};
+use crate::reclaim::unlink::{self, Reservation};
 
 /// # For tasks
 /// Futures that need no runtime, and never block the thread that polls them.
@@ -120,7 +120,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     #[track_caller]
     fn reserve_any(&self) -> Option<Reservation<'_>> {
         let charge = self.scale.constant::<T>().unwrap_or_else(|| self.charge_now());
-        defer::reserve_any(self.domain.tag(), charge)
+        unlink::reserve_any(self.domain.tag(), charge)
     }
 }
 
@@ -155,7 +155,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         self.retire_by(|tag, object, bytes| {
             // SAFETY: see `unread_after`.
             let timed = unsafe { object.since(unread_after) };
-            defer::retire_box_over(tag, timed, bytes);
+            unlink::retire_box_over(tag, timed, bytes);
         });
     }
 

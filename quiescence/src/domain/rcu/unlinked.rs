@@ -10,8 +10,8 @@ use crate::domain::cookie;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::DomainTag;
-use crate::reclaim::defer;
 use crate::reclaim::free::Pending;
+use crate::reclaim::unlink;
 use crate::reclaim::weigh::Scale;
 
 /// A value that was taken out of its cell: new readers cannot find it, but some may still be
@@ -107,7 +107,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Drop for Unlinked<T, K> {
         let bytes = self.scale.charge::<T>(tag.core(), self);
         // SAFETY: from a box and unreachable, see `new`; no thread uses `self` after this.
         let object = unsafe { Pending::boxed(tag.core(), self.pointer.as_ptr()) };
-        defer::retire_box(tag, object, bytes);
+        unlink::retire_box(tag, object, bytes);
     }
 }
 

@@ -10,6 +10,7 @@ use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::free::AtLimit;
 use crate::reclaim::free::Pending;
 use crate::reclaim::retire::Retire;
+use crate::reclaim::unlink;
 
 /// # For tasks
 /// Futures that need no runtime and never block the thread that polls them. Each may be dropped at
@@ -166,7 +167,7 @@ impl<K: DomainTag, P: Retire> Kept<K, P> {
             let pending = Pending::value(self.domain.core(), object);
             // SAFETY: by what is said above.
             let timed = unsafe { pending.since(cookie) };
-            defer::end_after_wait(self.domain.tag(), timed);
+            unlink::end_after_wait(self.domain.tag(), timed);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use grace::driver::{Needed, Passing};
 use grace::{Action, Event, Hint, Sequence};
 
-use super::handover::Away;
+use super::patience::Away;
 use super::steps::Term;
 use super::{Driver, GracePeriods, Locked, State, Until};
 use crate::os::{nap, sync};

@@ -18,7 +18,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::handover::Away;
+use super::patience::Away;
 use super::steps::Term;
 use super::{GracePeriods, Locked};
 use crate::gp::links::{ASLEEP, Links, Readers, Words};

@@ -26,8 +26,8 @@
 //! thread that calls them for another one's slot ends a section that is in progress. The sections
 //! of a sleepable domain are counted, and `srcu/driver.rs` has to wait for them before it calls
 //! [`Locked::end_counted`] [SR-3]; it has to call [`Locked::begin`] and [`Locked::show_begin`]
-//! before it reads the counts. Here these two only record and show what the machine says: the
-//! former is in [`super`].
+//! before it reads the counts. These two only record and show what the machine says: the former is
+//! in `watch.rs`.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -38,12 +38,12 @@ use grace::driver::{Needed, fence_needed};
 use grace::policy::AnyPolicy;
 use grace::{Action, Cookie, Event, Machine, NotGiven, Number, Sequence, Start, Urgency, word};
 
-use super::handover::{Away, Patience};
+use super::patience::{Away, Patience};
 use super::{Attention, Counted, State, Until};
 use crate::gp::engine::Settings;
 use crate::gp::observers::Observers;
-use crate::gp::qsbr::Relay;
 use crate::gp::registry::Registry;
+use crate::gp::relay::Relay;
 use crate::gp::slot::{GpWords, ReaderKind, Slot};
 use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::os::fence;

@@ -1,5 +1,5 @@
-//! Checks of the age of the grace period in progress: by a driver before it waits and after its
-//! sleep, by the waiters, and by the worker.
+//! When the grace period in progress began, and checks of its age: by a driver before it waits and
+//! after its sleep, by the waiters, and by the worker.
 //!
 //! A grace period that need not wait costs nothing here, and neither does an immediate rescan. A
 //! thread that sleeps wakes when the next report is due, and leaves a note for the reporter then.
@@ -9,9 +9,28 @@ use std::time::Duration;
 use grace::Urgency;
 
 use super::{GracePeriods, Locked};
+use crate::event::statistics::Current;
 use crate::event::trace;
-use crate::gp::stall::Note;
+use crate::gp::stall::{Note, Watch};
 use crate::os::clock;
+
+impl Locked<'_> {
+    /// Records the beginning of a grace period, once: an earlier driver may have done so. Reads the
+    /// clock only if `timed`. Returns whether this call recorded it.
+    pub(crate) fn begin(&mut self, timed: bool) -> bool {
+        let (sequence, urgency) = (self.machine().sequence(), self.machine().urgency());
+        let number = Some(sequence.ended().wrapping_add(1));
+        if self.begun == number || !sequence.in_progress() {
+            return false;
+        }
+        self.begun = number;
+        self.watch = Watch::NEW;
+        self.pauses = 0;
+        self.current = Current::beginning(urgency, timed);
+        trace::grace_period_began(self.domain().source(), sequence, urgency);
+        true
+    }
+}
 
 impl GracePeriods {
     /// Has a report made if one is due. Returns for how long no other check is needed.

@@ -14,7 +14,7 @@
 //!
 //! **Invariant [TT-1]: the domain of each section that the thread is in is watched,** except
 //! liburcu readers'. A section begins with a slot from [`Table::watched_entry`], or with the slot
-//! of a domain that stays watched ([`Local::is_kept`]).
+//! of a domain that stays watched ([`Own::may_read`]).
 //!
 //! **Invariant [TT-2]: each domain whose limit the thread exceeds is watched.** Only
 //! [`crate::reclaim::at_limit`] borrows, and calls [`Table::watch_over_limit`].
@@ -24,19 +24,22 @@
 //! is given out, sets it unless from then on the slot is found there, which it is until it is
 //! unregistered, in no section.
 
+#![deny(unsafe_code)]
+
 use std::cell::{Cell, RefCell};
-use std::mem::{self, ManuallyDrop};
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::gp::grace_periods::GracePeriods;
-use crate::gp::slot::{ReaderKind, Slot};
+use super::own::{Own, last_queue};
+use crate::gp::ended;
+use crate::gp::slot::Slot;
 use crate::gp::thread as thread_slots;
 use crate::os::thread;
 use crate::os::user_code::Borrow;
-use crate::reclaim::by_address::{ByAddress, HasAddress};
+use crate::reclaim::by_address::ByAddress;
 use crate::reclaim::cache;
-use crate::reclaim::domain_state::{self, DomainState, Handle, Named, WeakHandle};
+use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
 
 thread_local! {
@@ -49,52 +52,13 @@ thread_local! {
             exiting: false,
         }))
     };
-    /// The queue of objects that this thread last added to, and that of closures.
-    static LAST: [Cell<Last>; 2] = const { [const { Cell::new(Last::NONE) }; 2] };
     /// Whether the thread was ever given a slot that [`thread_slots::global_slot`] does not find
     /// [TT-3].
     pub(super) static HAS_OTHER_SLOTS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A queue and its domain; or nulls.
-#[derive(Clone, Copy)]
-struct Last {
-    domain: *const DomainState,
-    queue: *const Queue,
-}
-
-impl Last {
-    const NONE: Self = Self { domain: ptr::null(), queue: ptr::null() };
-}
-
-fn forget_last() {
-    LAST.with(|last| last.iter().for_each(|last| last.set(Last::NONE)));
-    thread_slots::forget_last();
-}
-
-/// What the thread has in one domain.
-pub(super) struct Local {
-    domain: WeakHandle,
-    /// The slot of ordinary sections; null before the first, and after its last user has gone.
-    slot: *const Slot,
-    /// Whether `slot` is kept registered because [`crate::read`] was called.
-    implicit: bool,
-    /// The slots of QSBR handles.
-    others: Vec<*const Slot>,
-    /// The queues, by their `Contents`.
-    queues: [Option<Arc<Queue>>; 2],
-}
-
-impl HasAddress for Local {
-    type Of = DomainState;
-
-    fn address(&self) -> *const DomainState {
-        self.domain.address()
-    }
-}
-
 pub(super) struct Table {
-    entries: ByAddress<Local>,
+    entries: ByAddress<Own>,
     /// How many entries are watched: the first ones.
     watched: usize,
     /// How many domains had ended at the last sweep.
@@ -106,7 +70,7 @@ pub(super) struct Table {
 /// A domain has ended that may be in threads' tables. The calling thread, which does not borrow its
 /// table, forgets it.
 pub(crate) fn ended(domain: &DomainState) {
-    thread_slots::note_end_of_domain();
+    ended::note_end_of_domain();
     Table::with(|table| table.forget(domain));
 }
 
@@ -126,7 +90,7 @@ impl Table {
     pub(super) fn with<R>(f: impl FnOnce(&mut Self) -> R) -> R {
         TABLE.with_borrow_mut(|table| {
             let _is_borrowed = Borrow::begin();
-            if thread_slots::is_garbage(table.ended, table.entries.len() / 2) {
+            if ended::is_garbage(table.ended, table.entries.len() / 2) {
                 table.sweep();
             }
             let result = f(table);
@@ -137,24 +101,12 @@ impl Table {
         })
     }
 
-    /// A domain's entry, which it makes if there is none.
-    fn entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
-        let place = self.find_or_insert(domain, tag);
-        self.at(place, domain)
-    }
-
-    /// The entry at that place, which is that domain's.
-    fn at(&mut self, place: usize, domain: *const DomainState) -> &mut Local {
-        let local = self.entries.at_mut(place);
-        assert!(ptr::eq(local.address(), domain), "another domain's entry");
-        local
-    }
-
-    /// As [`entry`](Self::entry), for a slot with which a section may begin [TT-1].
-    fn watched_entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
+    /// A domain's entry, which it makes if there is none, for a slot with which a section may begin
+    /// [TT-1].
+    fn watched_entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Own {
         let place = self.find_or_insert(domain, tag);
         let place = self.watch(place);
-        self.at(place, domain)
+        self.entries.at_mut(place)
     }
 
     /// The place of a domain's entry, which it makes if there is none.
@@ -164,22 +116,16 @@ impl Table {
         }
         let handle = tag.handle();
         domain_state::remember(&handle);
-        self.entries.insert(Local {
-            domain: handle.downgrade(),
-            slot: ptr::null(),
-            implicit: false,
-            others: Vec::new(),
-            queues: [None, None],
-        })
+        self.entries.insert(Own::new(handle.downgrade()))
     }
 
-    pub(super) fn find(&self, domain: &DomainState) -> Option<&Local> {
-        self.entries.get(domain).filter(|local| ptr::eq(local.address(), domain))
+    pub(super) fn find(&self, domain: &DomainState) -> Option<&Own> {
+        self.entries.get(domain)
     }
 
     /// The thread's slots in a domain.
-    pub(super) fn slots_in(&self, domain: &DomainState) -> impl Iterator<Item = &Slot> {
-        self.find(domain).into_iter().flat_map(Local::slots)
+    pub(super) fn slots_in<'d>(&self, domain: &'d DomainState) -> impl Iterator<Item = &'d Slot> {
+        self.find(domain).into_iter().flat_map(|own| own.slots(domain))
     }
 
     /// Watches an entry. Returns its new place.
@@ -206,7 +152,7 @@ impl Table {
     }
 
     /// The domains in which the thread may be in a section, or above the limit.
-    pub(super) fn watched(&self) -> impl Iterator<Item = &Local> {
+    pub(super) fn watched(&self) -> impl Iterator<Item = &Own> {
         self.entries.iter().take(self.watched)
     }
 
@@ -217,27 +163,27 @@ impl Table {
     pub(super) fn each_watched(&mut self, handles: &mut Vec<Handle>, f: &mut dyn FnMut(&Slot)) {
         let mut place = 0;
         while place < self.watched {
-            let local = self.entries.at_mut(place);
-            handles.extend(local.handle().filter(|handle| matches!(handle, Handle::Shared(_))));
-            let reads = local.domain.is_alive() && (local.is_kept() || local.has_section());
-            if reads {
-                local.slots().for_each(&mut *f);
+            let own = self.entries.at_mut(place);
+            let handle = own.handle();
+            let domain = handle.as_ref().filter(|domain| own.may_read(domain));
+            if let Some(domain) = domain {
+                own.slots(domain).for_each(&mut *f);
             }
-            if reads || local.is_over_limit() {
+            if domain.is_some() || own.is_over_limit() {
                 place += 1;
             } else {
                 self.unwatch(place);
             }
+            handles.extend(handle.filter(|handle| matches!(handle, Handle::Shared(_))));
         }
     }
 
     /// Calls `f` with a domain's entry, to unregister a slot. If the thread is exiting and has no
     /// slot left there, forgets the domain.
-    fn release(&mut self, domain: *const DomainState, f: impl FnOnce(&mut Local)) {
-        let Some(place) = self.entries.place(domain) else { return };
-        let local = self.at(place, domain);
-        f(local);
-        if local.is_unused() && self.exiting {
+    pub(super) fn release(&mut self, domain: *const DomainState, f: impl FnOnce(&mut Own)) {
+        let Some(own) = self.entries.get_mut(domain) else { return };
+        f(own);
+        if own.is_unused() && self.exiting {
             self.forget(domain);
         }
     }
@@ -245,7 +191,6 @@ impl Table {
     /// Forgets one domain.
     fn forget(&mut self, domain: *const DomainState) {
         let Some(place) = self.entries.place(domain) else { return };
-        forget_last();
         if place < self.watched {
             self.unwatch(place);
         }
@@ -256,17 +201,16 @@ impl Table {
     #[cold]
     #[inline(never)]
     fn sweep(&mut self) {
-        self.ended = thread_slots::ended_so_far();
+        self.ended = ended::so_far();
         self.retain(&|_| true);
     }
 
     /// Forgets the domains for which `keep` is false, and those that have ended.
-    fn retain(&mut self, keep: &dyn Fn(&Local) -> bool) {
-        forget_last();
-        let keep = |local: &Local| local.domain.is_alive() && keep(local);
+    fn retain(&mut self, keep: &dyn Fn(&Own) -> bool) {
+        let keep = |own: &Own| own.is_alive() && keep(own);
         let (mut place, mut watched) = (0, 0);
-        self.entries.retain(|local| {
-            let stays = keep(local);
+        self.entries.retain(|own| {
+            let stays = keep(own);
             watched += usize::from(stays && place < self.watched);
             place += 1;
             stays
@@ -275,77 +219,17 @@ impl Table {
     }
 }
 
-impl Local {
-    /// The slot for ordinary sections; registers if there is none.
-    fn slot(&mut self, domain: &DomainState) -> &'static Slot {
-        if self.slot.is_null() {
-            self.slot = domain.grace_periods.register(thread::token(), ReaderKind::Ordinary);
-        }
-        self.ordinary().expect("registered above")
-    }
-
-    /// The same, if there is one. The domain must be alive: the callers shorten the lifetime to
-    /// its.
-    fn ordinary(&self) -> Option<&'static Slot> {
-        // SAFETY: not null only while registered; the domain is alive by this function's contract.
-        unsafe { self.slot.as_ref() }
-    }
-
-    /// Unregisters the slot if it has no user and is in no section. The domain must be alive.
-    fn unregister_if_unused(&mut self) {
-        if let Some(slot) = self.ordinary()
-            && slot.references() == 0
-            && slot.is_quiescent()
-        {
-            thread_slots::forget(self.slot);
-            self.slot = ptr::null();
-            // SAFETY: the domain is alive; the pointer is from a reference to the whole.
-            unsafe { &*GracePeriods::of(slot.core_ptr()) }.unregister(slot);
-        }
-    }
-
-    /// All slots of this thread in the domain. The domain must be alive.
-    fn slots(&self) -> impl Iterator<Item = &Slot> {
-        // SAFETY: in the list only while registered; the domain is alive by this function's
-        // contract.
-        let others = self.others.iter().map(|slot| unsafe { &**slot });
-        self.ordinary().into_iter().chain(others)
-    }
-
-    /// The thread's queues there.
-    pub(super) fn queues(&self) -> impl Iterator<Item = OwnQueue<'_>> {
-        let queues = self.queues.iter().flatten();
-        // SAFETY: held here, in the table of the thread that adds.
-        queues.map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) })
-    }
-
-    /// The domain, if it has not ended.
-    pub(super) fn handle(&self) -> Option<Handle> {
-        self.domain.upgrade()
-    }
-
-    /// Whether the local stock of one of them is above the limit.
+impl Own {
+    /// Whether the local stock of one of the queues is above the limit.
     pub(super) fn is_over_limit(&self) -> bool {
-        self.domain.is_alive() && self.queues().any(|q| q.local_stock().stock().is_over_limit())
+        self.is_alive() && self.queues().any(|queue| queue.local_stock().stock().is_over_limit())
     }
 
-    /// Whether the thread, which is exiting, has no slot left here.
-    fn is_unused(&self) -> bool {
-        self.slot.is_null() && self.others.is_empty()
-    }
-
-    /// Whether the thread is in a section of the domain, which must be alive.
-    fn has_section(&self) -> bool {
-        self.slots().any(|slot| !slot.is_quiescent())
-    }
-
-    /// Whether sections can begin here without the table: with a handle, or with a slot that
-    /// [`thread_slots`] remembers. The domain must be alive.
-    fn is_kept(&self) -> bool {
-        !self.others.is_empty()
-            || self.ordinary().is_some_and(|slot| {
-                slot.references() > u64::from(self.implicit) || thread_slots::remembers(slot)
-            })
+    /// Whether the thread is in a section of the domain, or can begin one without the table: with a
+    /// handle, or with a slot that [`thread_slots`] remembers.
+    fn may_read(&self, domain: &DomainState) -> bool {
+        let may = |slot: &Slot| thread_slots::remembers(slot) || !slot.is_quiescent();
+        self.has_handles(domain) || self.ordinary(domain).is_some_and(may)
     }
 }
 
@@ -357,36 +241,27 @@ impl Local {
 pub(crate) fn implicit_slot<'c>(
     domain: &'c DomainState,
     tag: &dyn Named,
-    remember: impl FnOnce(&'static Slot),
+    remember: impl FnOnce(&'c Slot),
 ) -> &'c Slot {
     Table::with_more(|table| {
         let exiting = table.exiting;
-        let local = table.watched_entry(domain, tag);
-        let slot = local.slot(domain);
-        if exiting {
-            slot.mark_leaving();
-        } else {
-            if !mem::replace(&mut local.implicit, true) {
-                slot.acquire(1);
-            }
-            remember(slot);
-        }
-        given(slot)
+        given(table.watched_entry(domain, tag).implicit(domain, exiting, remember))
     })
 }
 
 /// The slot of the thread's ordinary sections in a domain, if it is registered there.
 pub(crate) fn existing_slot(domain: &DomainState) -> Option<&Slot> {
-    Table::with(|table| table.find(domain)?.ordinary())
+    Table::with(|table| table.find(domain)?.ordinary(domain))
 }
 
 /// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
 pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::with_more(|table| {
-        let slot = table.watched_entry(domain, tag).slot(domain);
-        slot.acquire(1);
-        given(slot)
-    })
+    Table::with_more(|table| given(table.watched_entry(domain, tag).for_handle(domain)))
+}
+
+/// Registers a slot for one QSBR handle.
+pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
+    Table::with_more(|table| given(table.watched_entry(domain, tag).for_qsbr(domain)))
 }
 
 /// A slot that is given out [TT-3].
@@ -397,44 +272,10 @@ fn given(slot: &Slot) -> &Slot {
     slot
 }
 
-/// Releases an explicit handle.
-///
-/// # Safety
-/// [`handle_slot`] has given the slot to the calling thread for this handle, which is not used any
-/// more.
-pub(crate) unsafe fn release_handle(slot: &Slot) {
-    slot.release();
-    unregister_if_unused(slot);
-}
-
-/// Registers a slot for one QSBR handle.
-pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::with_more(|table| {
-        let local = table.watched_entry(domain, tag);
-        let slot = domain.grace_periods.register(thread::token(), ReaderKind::Qsbr);
-        local.others.push(slot);
-        given(slot)
-    })
-}
-
-/// Releases a QSBR handle, which is offline.
-///
-/// # Safety
-/// [`qsbr_slot`] has given the slot to the calling thread for this handle, which is offline and not
-/// used any more.
-pub(crate) unsafe fn release_other(domain: &DomainState, slot: &Slot) {
-    Table::with(|table| {
-        table.release(domain, |local| {
-            local.others.retain(|other| !ptr::eq(*other, slot));
-            domain.grace_periods.unregister(slot);
-        });
-    });
-}
-
 /// Unregisters a slot of the thread's ordinary sections if it has no user and is in no section.
 pub(crate) fn unregister_if_unused(slot: &Slot) {
     let domain = DomainState::of(slot.core_ptr());
-    Table::with(|table| table.release(domain, Local::unregister_if_unused));
+    Table::with(|table| table.release(domain, |own| own.unregister_if_unused(slot)));
 }
 
 /// The thread ends: unregisters its slots, one that is in a section when that ends. Calls `orphan`
@@ -445,32 +286,14 @@ pub(crate) fn unregister_if_unused(slot: &Slot) {
 pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
     let orphans = Table::with(|table| {
         table.exiting = true;
-        forget_last();
-        let mut orphans = Vec::new();
-        for local in table.entries.iter_mut() {
-            let Some(handle) = local.domain.upgrade() else {
-                continue;
-            };
-            if let Some(slot) = local.ordinary() {
-                if mem::take(&mut local.implicit) {
-                    slot.release();
-                }
-                slot.mark_leaving();
-                // SAFETY: null, by the thread itself.
-                unsafe { slot.set_objects(ptr::null()) };
-            }
-            local.unregister_if_unused();
-            orphans.push((handle, mem::take(&mut local.queues)));
-        }
-        table.retain(&|local| !local.is_unused());
+        let left = |own: &mut Own| own.handle().map(|handle| own.leave(handle));
+        let orphans: Vec<_> = table.entries.iter_mut().filter_map(left).collect();
+        table.retain(&|own| !own.is_unused());
         orphans
     });
     cache::clear();
-    for (handle, queues) in orphans {
-        let queues = queues.iter().flatten();
-        // SAFETY: held here, and this thread's, which adds no more.
-        let own = queues.map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) });
-        own.for_each(|queue| orphan(&handle, queue));
+    for (handle, own) in orphans {
+        own.queues().for_each(|queue| orphan(&handle, queue));
     }
 }
 
@@ -494,70 +317,29 @@ pub(crate) fn queue<'c>(
     }
 }
 
-/// The thread's queue of retired objects, which its slot in the domain remembers: for guards, which
-/// have the slot at hand. `None` if the thread is exiting.
-///
-/// # Safety
-/// The slot is the calling thread's, and of the domain of `tag`.
-#[inline(always)]
-pub(crate) unsafe fn slots_queue<'c>(slot: &Slot, tag: &'c dyn Named) -> Option<OwnQueue<'c>> {
-    let known = slot.objects();
-    if known.is_null() {
-        let queue = queue(tag.core(), tag, Contents::Objects)?;
-        // SAFETY: the queue, until `leave_thread`, by this thread.
-        unsafe { slot.set_objects(ptr::from_ref(&*queue).cast()) };
-        return Some(queue);
-    }
-    // SAFETY: the table holds the queue until `leave_thread`, which clears this, and while the
-    // domain lives; no other thread gets the slot with it.
-    Some(unsafe { OwnQueue::at(known.cast()) })
-}
-
-/// The thread's queue, if it is the one of its contents that it last added to; else `None`.
-#[inline(always)]
-pub(crate) fn last_queue(domain: &DomainState, contents: Contents) -> Option<OwnQueue<'_>> {
-    let last = LAST.with(|last| last[contents as usize].get());
-    if !ptr::eq(last.domain, domain) {
-        return None;
-    }
-    // SAFETY: the table holds the queue of a living domain until `leave_thread`. Whatever removes
-    // an ended domain from the table clears this pair as well; `domain` lives.
-    Some(unsafe { OwnQueue::at(last.queue) })
-}
-
 #[cold]
 fn find_queue<'c>(
     domain: &'c DomainState,
     tag: &dyn Named,
     contents: Contents,
 ) -> Option<OwnQueue<'c>> {
-    let queue = Table::with_more(|table| {
+    Table::with_more(|table| {
         if table.exiting {
             return None;
         }
-        let queue = &mut table.entry(domain, tag).queues[contents as usize];
-        let queue = Arc::as_ptr(queue.get_or_insert_with(|| domain.queues.add(domain, contents)));
-        LAST.with(|last| last[contents as usize].set(Last { domain, queue }));
-        Some(queue)
-    });
-    // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
-    Some(unsafe { OwnQueue::at(queue?) })
+        let place = table.find_or_insert(domain, tag);
+        table.entries.at_mut(place).queue(domain, contents)
+    })
 }
 
 /// The thread's queues in a domain, of those to which it ever added there.
 pub(crate) fn own_queues(domain: &DomainState) -> Vec<Arc<Queue>> {
-    let of = |local: &Local| local.queues.iter().flatten().cloned().collect();
-    Table::with(|table| table.find(domain).map(of)).unwrap_or_default()
+    Table::with(|table| table.find(domain).map(Own::shared_queues)).unwrap_or_default()
 }
 
-/// The thread's queue of retired objects in a domain, if it ever retired anything there. Without a
-/// count: the calling thread's table holds it until the thread ends.
+/// The thread's queue of retired objects in a domain, if it ever retired anything there.
 pub(crate) fn own_objects(domain: &DomainState) -> Option<OwnQueue<'_>> {
-    let queue = Table::with(|table| {
-        table.find(domain)?.queues[Contents::Objects as usize].as_ref().map(Arc::as_ptr)
-    });
-    // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
-    Some(unsafe { OwnQueue::at(queue?) })
+    Table::with(|table| table.find(domain)?.queue_of(domain, Contents::Objects))
 }
 
 #[cfg(test)]

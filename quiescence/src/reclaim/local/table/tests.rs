@@ -2,6 +2,7 @@ use super::*;
 use crate::Domain;
 use crate::domain::tag::DomainTag;
 use crate::os::fence::{self, Fences};
+use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::local;
 
 /// Looks at the calling thread's table, which is not swept for that.

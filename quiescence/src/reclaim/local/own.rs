@@ -1,0 +1,286 @@
+//! What the calling thread has in one domain: its slots and its queues. Its [table](super::table)
+//! finds it.
+//!
+//! **The table may lose an [`Own`], or take one for another: no pointer dangles then.**
+//! - An [`Own`] stays on its thread. It remembers its domain by a weak handle, so that no other
+//!   domain gets the address. Slots are found through it only by who has that domain, alive, which
+//!   keeps their memory.
+//! - What the thread finds without its table ([`LAST`], [`thread_slots`]) is forgotten where an
+//!   [`Own`] is dropped, and where the thread leaves.
+//! - A queue stays in its domain's list until it is an orphan. It becomes one once
+//!   [`Own::leave`] has given it away, and by then the thread finds it nowhere.
+
+use std::cell::Cell;
+use std::mem;
+use std::ptr;
+use std::sync::Arc;
+
+use super::table::{self, Table};
+use crate::gp::grace_periods::GracePeriods;
+use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::thread as thread_slots;
+use crate::os::thread;
+use crate::reclaim::by_address::HasAddress;
+use crate::reclaim::domain_state::{DomainState, Handle, Named, WeakHandle};
+use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
+
+thread_local! {
+    /// The queue of objects that this thread last added to, and that of closures.
+    static LAST: [Cell<Last>; 2] = const { [const { Cell::new(NONE) }; 2] };
+}
+
+/// A domain and a queue of it; or nulls.
+type Last = (*const DomainState, *const Queue);
+
+const NONE: Last = (ptr::null(), ptr::null());
+
+fn forget_last() {
+    LAST.with(|last| last.iter().for_each(|last| last.set(NONE)));
+    thread_slots::forget_last();
+}
+
+/// See the module.
+pub(super) struct Own {
+    domain: WeakHandle,
+    /// The slot of ordinary sections; null before the first, and after its last user has gone.
+    slot: *const Slot,
+    /// Whether `slot` is kept registered because [`crate::read`] was called.
+    implicit: bool,
+    /// The slots of QSBR handles.
+    others: Vec<*const Slot>,
+    /// The queues, by their `Contents`.
+    queues: [Option<Arc<Queue>>; 2],
+}
+
+impl HasAddress for Own {
+    type Of = DomainState;
+
+    fn address(&self) -> *const DomainState {
+        self.domain.address()
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        forget_last();
+    }
+}
+
+impl Own {
+    pub(super) fn new(domain: WeakHandle) -> Self {
+        Self {
+            domain,
+            slot: ptr::null(),
+            implicit: false,
+            others: Vec::new(),
+            queues: [None, None],
+        }
+    }
+
+    /// The domain, if it has not ended.
+    pub(super) fn handle(&self) -> Option<Handle> {
+        self.domain.upgrade()
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        self.domain.is_alive()
+    }
+
+    fn assert_of(&self, domain: &DomainState) {
+        assert!(ptr::eq(self.address(), domain), "another domain's entry");
+    }
+
+    // ---- slots --------------------------------------------------------------------------------
+
+    /// The slot for ordinary sections, if there is one.
+    pub(super) fn ordinary<'d>(&self, domain: &'d DomainState) -> Option<&'d Slot> {
+        self.assert_of(domain);
+        // SAFETY: null, or in the registry of this domain, which lives.
+        unsafe { self.slot.as_ref() }
+    }
+
+    /// All slots of this thread in the domain.
+    pub(super) fn slots<'d>(&self, domain: &'d DomainState) -> impl Iterator<Item = &'d Slot> {
+        let ordinary = self.ordinary(domain);
+        // SAFETY: as in `ordinary`.
+        let others = self.others.iter().map(|slot| unsafe { &**slot });
+        ordinary.into_iter().chain(others)
+    }
+
+    /// Whether handles keep slots registered, with which sections begin.
+    pub(super) fn has_handles(&self, domain: &DomainState) -> bool {
+        let is_kept = |slot: &Slot| slot.references() > u64::from(self.implicit);
+        !self.others.is_empty() || self.ordinary(domain).is_some_and(is_kept)
+    }
+
+    /// Whether the thread, which is exiting, has no slot left here.
+    pub(super) fn is_unused(&self) -> bool {
+        self.slot.is_null() && self.others.is_empty()
+    }
+
+    /// The slot for ordinary sections; registers if there is none.
+    fn registered<'d>(&mut self, domain: &'d DomainState) -> &'d Slot {
+        self.ordinary(domain).unwrap_or_else(|| {
+            let slot = domain.grace_periods.register(thread::token(), ReaderKind::Ordinary);
+            self.slot = slot;
+            slot
+        })
+    }
+
+    /// The same for implicit sections. Unless the thread `exits`, has `remember` find it at once
+    /// from then on.
+    pub(super) fn implicit<'d>(
+        &mut self,
+        domain: &'d DomainState,
+        exits: bool,
+        remember: impl FnOnce(&'d Slot),
+    ) -> &'d Slot {
+        let slot = self.registered(domain);
+        if exits {
+            slot.mark_leaving();
+            return slot;
+        }
+        if !mem::replace(&mut self.implicit, true) {
+            slot.acquire(1);
+        }
+        remember(slot);
+        slot
+    }
+
+    /// The same, kept registered for one more handle.
+    pub(super) fn for_handle<'d>(&mut self, domain: &'d DomainState) -> &'d Slot {
+        let slot = self.registered(domain);
+        slot.acquire(1);
+        slot
+    }
+
+    /// A slot for one QSBR handle.
+    pub(super) fn for_qsbr<'d>(&mut self, domain: &'d DomainState) -> &'d Slot {
+        self.assert_of(domain);
+        let slot = domain.grace_periods.register(thread::token(), ReaderKind::Qsbr);
+        self.others.push(slot);
+        slot
+    }
+
+    /// Unregisters `slot`, if it is the one of ordinary sections, has no user and is in no section.
+    pub(super) fn unregister_if_unused(&mut self, slot: &Slot) {
+        if ptr::eq(self.slot, slot) && slot.references() == 0 && slot.is_quiescent() {
+            thread_slots::forget(slot);
+            self.slot = ptr::null();
+            // SAFETY: it is in the registry of its domain, which lives while the slot is reached;
+            // the pointer is from a reference to the whole.
+            unsafe { &*GracePeriods::of(slot.core_ptr()) }.unregister(slot);
+        }
+    }
+
+    // ---- queues -------------------------------------------------------------------------------
+
+    /// The thread's queues here.
+    pub(super) fn queues(&self) -> impl Iterator<Item = OwnQueue<'_>> {
+        let queues = self.queues.iter().flatten();
+        // SAFETY: held here, by the thread that adds.
+        queues.map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) })
+    }
+
+    /// The same, for any thread.
+    pub(super) fn shared_queues(&self) -> Vec<Arc<Queue>> {
+        self.queues.iter().flatten().cloned().collect()
+    }
+
+    /// The queue of these contents, if there is one.
+    pub(super) fn queue_of<'d>(
+        &self,
+        domain: &'d DomainState,
+        contents: Contents,
+    ) -> Option<OwnQueue<'d>> {
+        self.assert_of(domain);
+        let queue = self.queues[contents as usize].as_ref()?;
+        // SAFETY: in the list of the domain, which lives, until the thread has left.
+        Some(unsafe { OwnQueue::at(Arc::as_ptr(queue)) })
+    }
+
+    /// The same; makes it if there is none. [`last_queue`] finds it at once from then on.
+    pub(super) fn queue<'d>(
+        &mut self,
+        domain: &'d DomainState,
+        contents: Contents,
+    ) -> Option<OwnQueue<'d>> {
+        self.assert_of(domain);
+        let queue = &mut self.queues[contents as usize];
+        let queue = Arc::as_ptr(queue.get_or_insert_with(|| domain.queues.add(domain, contents)));
+        LAST.with(|last| last[contents as usize].set((domain, queue)));
+        self.queue_of(domain, contents)
+    }
+
+    /// The thread ends: unregisters the slot, or has it unregistered when its section ends.
+    /// Returns what has the queues in its stead.
+    pub(super) fn leave(&mut self, domain: Handle) -> (Handle, Self) {
+        forget_last();
+        if let Some(slot) = self.ordinary(&domain) {
+            if mem::take(&mut self.implicit) {
+                slot.release();
+            }
+            slot.mark_leaving();
+            // SAFETY: null, by the thread itself.
+            unsafe { slot.set_objects(ptr::null()) };
+            self.unregister_if_unused(slot);
+        }
+        let mut left = Self::new(self.domain.clone());
+        left.queues = mem::take(&mut self.queues);
+        (domain, left)
+    }
+}
+
+/// Releases an explicit handle.
+///
+/// # Safety
+/// [`handle_slot`](super::handle_slot) has given the slot to the calling thread for this handle,
+/// which is not used any more.
+pub(crate) unsafe fn release_handle(slot: &Slot) {
+    slot.release();
+    table::unregister_if_unused(slot);
+}
+
+/// Releases a QSBR handle, which is offline.
+///
+/// # Safety
+/// [`qsbr_slot`](super::qsbr_slot) has given the slot to the calling thread for this handle, which
+/// is offline and not used any more.
+pub(crate) unsafe fn release_other(domain: &DomainState, slot: &Slot) {
+    let unregister = |own: &mut Own| {
+        own.others.retain(|other| !ptr::eq(*other, slot));
+        domain.grace_periods.unregister(slot);
+    };
+    Table::with(|table| table.release(domain, unregister));
+}
+
+/// The thread's queue, if it is the one of its contents that it last added to; else `None`.
+#[inline(always)]
+pub(crate) fn last_queue(domain: &DomainState, contents: Contents) -> Option<OwnQueue<'_>> {
+    let (of, queue) = LAST.with(|last| last[contents as usize].get());
+    if !ptr::eq(of, domain) {
+        return None;
+    }
+    // SAFETY: in the list of this domain, which lives, until the thread has left, when the pair is
+    // forgotten: as it is before another domain gets the address.
+    Some(unsafe { OwnQueue::at(queue) })
+}
+
+/// The thread's queue of retired objects, which its slot in the domain remembers: for guards, which
+/// have the slot at hand. `None` if the thread is exiting.
+///
+/// # Safety
+/// The slot is the calling thread's, and of the domain of `tag`.
+#[inline(always)]
+pub(crate) unsafe fn slots_queue<'c>(slot: &Slot, tag: &'c dyn Named) -> Option<OwnQueue<'c>> {
+    let known = slot.objects();
+    if known.is_null() {
+        let queue = table::queue(tag.core(), tag, Contents::Objects)?;
+        // SAFETY: the queue, until the thread leaves, by this thread.
+        unsafe { slot.set_objects(ptr::from_ref(&*queue).cast()) };
+        return Some(queue);
+    }
+    // SAFETY: in the list of the domain, which lives, until the thread has left, which clears this;
+    // no other thread gets the slot with it.
+    Some(unsafe { OwnQueue::at(known.cast()) })
+}
