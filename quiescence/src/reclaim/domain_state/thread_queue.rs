@@ -105,8 +105,6 @@ struct Own {
     taken: Cell<u64>,
     /// Each so many additions it is time to tend the queue.
     round: u64,
-    /// How many will have been written when this round ends.
-    round_ends: Cell<u64>,
     /// Whether a light fence is not enough in this process, so that `add` needs a full one.
     portable: bool,
     /// The address of the domain; see [`Queue::is_of`].
@@ -229,13 +227,14 @@ impl Queue {
         let portable = fence::chosen() == Fences::Portable;
         let is_hazard = domain.grace_periods.hazards.is_some();
         let round = u64::from(if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY }) + 1;
+        let local_stock = LocalStock::default();
+        local_stock.round_ends.set(round);
         Self {
             own: Line(Own {
                 stream,
-                local_stock: LocalStock::default(),
+                local_stock,
                 taken: Cell::new(0),
                 round,
-                round_ends: Cell::new(round),
                 portable,
                 domain: ptr::from_ref(domain).addr(),
             }),
@@ -403,9 +402,10 @@ impl<'q> OwnQueue<'q> {
     #[inline(always)]
     pub(crate) fn ends_round(self, added: u64) -> bool {
         let own = &self.queue.own.0;
-        let ends = added >= own.round_ends.get();
+        let round_ends = &own.local_stock.round_ends;
+        let ends = added >= round_ends.get();
         if ends {
-            own.round_ends.set(added + own.round);
+            round_ends.set(added + own.round);
         }
         ends
     }
@@ -440,14 +440,6 @@ impl<'q> OwnQueue<'q> {
     pub(crate) fn is_full(self, domain: &DomainState, batch: u64) -> bool {
         let open = self.open();
         batch::is_full(open.objects, open.bytes, batch, domain.limit())
-    }
-
-    /// Whether `chunks` chunks of the limit, as the thread last took one, are open: in objects or
-    /// in bytes; or the [bytes of a full batch](batch::BATCH_BYTES). Loads nothing of the domain.
-    pub(crate) fn has_open_chunks(self, chunks: u64) -> bool {
-        let (open, chunk) = (self.open(), self.local_stock().chunk());
-        let bytes = chunk.bytes.min(batch::BATCH_BYTES / chunks);
-        open.objects / chunks >= chunk.objects || open.bytes / chunks >= bytes
     }
 
     fn open(self) -> Amount {
