@@ -40,8 +40,9 @@ pub const RUN_CHUNK: u64 = 32;
 /// Callbacks that are run in one go without reading the clock, at most.
 pub const RUN_UNTIMED: u64 = 2 * RUN_CHUNK;
 
-/// After this many additions without tending its queue a thread tends it at the next one.
-pub const TEND_EVERY: u32 = 8;
+/// After this many additions without tending its queue a thread tends it at the next one. A tending
+/// has a cost of its own, some 600 instructions; but all that it frees delays one update.
+pub const TEND_EVERY: u32 = 16;
 
 /// Callbacks that a thread runs when it tends its queue.
 pub const RUN_SHARE: u64 = run_share(TEND_EVERY as u64);

@@ -86,12 +86,13 @@ impl<K: DomainTag> Domain<K> {
     /// call then waits for those readers; or use [`try_retire`](Self::try_retire).
     ///
     /// # Progress and cost
-    /// A few plain stores to the thread's own memory; at every ninth call, a lock of the thread's
-    /// own and the drops of some earlier objects; once in nine to 8,192 calls, the fewer the larger
-    /// the objects, a step of a grace period. At the domain's limit ([`Tuning::objects_max`],
-    /// [`Tuning::bytes_max`]) it waits for a grace period. After that the object is queued, or
-    /// dropped at once if there is still no room. It waits for sections only. (In a [sleepable
-    /// domain](crate::Srcu#at-the-limit) it waits for at most 10 ms, then exceeds the limit.)
+    /// A few plain stores to the thread's own memory; at every 17th call at the latest, a lock of
+    /// the thread's own and the drops of some earlier objects; once in up to 8,192 calls, the fewer
+    /// the larger the objects, a step of a grace period. At the domain's limit
+    /// ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits for a grace period. After that the
+    /// object is queued, or dropped at once if there is still no room. It waits for sections only.
+    /// (In a [sleepable domain](crate::Srcu#at-the-limit) it waits for at most 10 ms, then exceeds
+    /// the limit.)
     ///
     /// # Errors
     /// In a section of registered threads, of any domain, a thread may not wait. There its first

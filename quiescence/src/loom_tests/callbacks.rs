@@ -20,6 +20,7 @@ const fn numbered(pointer: bool) -> CallbackType {
             let number = unsafe { payload.cast::<*const ()>().read() };
             assert_eq!(RUN.replace(RUN.get() + 1), number.addr() / 2, "out of order");
         },
+        memory: None,
         function: None,
     }
 }
@@ -50,6 +51,7 @@ static DESTROY: CallbackType = CallbackType {
         // SAFETY: a write; that no reader is near is what is tested.
         object.with_mut(|object| unsafe { *object = 0xdead });
     },
+    memory: None,
     function: None,
 };
 

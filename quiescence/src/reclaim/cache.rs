@@ -19,6 +19,7 @@ use std::alloc::{self, Layout};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
+use crate::os::on_drop::OnDrop;
 use crate::os::thread;
 use crate::reclaim::debug_objects;
 
@@ -93,18 +94,10 @@ pub(crate) fn allocate(layout: Layout) -> Option<NonNull<u8>> {
 /// `object` came from a box, and is not used any more.
 #[inline]
 pub(crate) unsafe fn free<T>(object: *mut T) {
-    struct Memory<T>(*mut T);
-
-    impl<T> Drop for Memory<T> {
-        fn drop(&mut self) {
-            // SAFETY: the object has been dropped, and nothing else has its memory.
-            unsafe { release(self.0.cast(), Layout::new::<T>()) };
-        }
-    }
-
-    let memory = Memory(object);
+    // SAFETY: the object has been dropped, and nothing else has its memory.
+    let _memory = OnDrop(|| unsafe { release(&[object.cast()], Layout::new::<T>()) });
     // SAFETY: by this function's contract.
-    unsafe { ptr::drop_in_place(memory.0) };
+    unsafe { ptr::drop_in_place(object) };
 }
 
 #[inline]
@@ -130,36 +123,32 @@ fn take(size: usize) -> *mut Block {
     })
 }
 
-/// Keeps the memory of an object, or returns it to the allocator.
+/// Keeps the memory of objects, or returns it to the allocator.
 ///
 /// # Safety
-/// `memory` was allocated by the global allocator with this layout, and is not used any more.
+/// All of it was allocated by the global allocator with this layout, and is not used any more.
 #[inline(always)]
-pub(crate) unsafe fn release(memory: *mut u8, layout: Layout) {
+pub(crate) unsafe fn release(all: &[*mut u8], layout: Layout) {
     if layout.size() == 0 {
         return; // a box of a zero-sized type has no memory
     }
     // SAFETY: by the contract.
-    unsafe { debug_objects::poison(memory, layout.size()) };
-    if is_kept(layout) {
-        let kept = SHELVES.with(|shelves| {
-            let shelf = &shelves[layout.size() / 8];
-            let room = shelf.room.get();
-            if room != 0 {
-                shelf.room.set(room - 1);
-                let block = memory.cast::<Block>();
-                // SAFETY: by the contract not in use; large and aligned enough.
-                unsafe { block.write(Block { next: shelf.first.get() }) };
-                shelf.first.set(block);
-            }
-            room != 0
-        });
-        if kept {
-            return;
-        }
-    }
+    all.iter().for_each(|memory| unsafe { debug_objects::poison(*memory, layout.size()) });
+    let keep = |shelves: &[Shelf; SIZES]| {
+        let shelf = &shelves[layout.size() / 8];
+        let (kept, others) = all.split_at(all.len().min(shelf.room.get().into()));
+        shelf.room.set(shelf.room.get() - kept.len() as u16);
+        shelf.first.set(kept.iter().fold(shelf.first.get(), |next, memory| {
+            let block = memory.cast::<Block>();
+            // SAFETY: by the contract not in use; large and aligned enough.
+            unsafe { block.write(Block { next }) };
+            block
+        }));
+        others
+    };
+    let others = if is_kept(layout) { SHELVES.with(keep) } else { all };
     // SAFETY: by the contract.
-    unsafe { alloc::dealloc(memory, layout) };
+    others.iter().for_each(|memory| unsafe { alloc::dealloc(*memory, layout) });
 }
 
 /// Returns all blocks, at the end of the thread. What it frees afterwards goes to the allocator.

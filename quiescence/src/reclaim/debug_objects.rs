@@ -40,8 +40,8 @@ mod imp {
     use std::alloc::{self, Layout};
     use std::panic::Location;
 
-    use super::table::Table;
     use crate::os::on_drop::OnDrop;
+    use crate::reclaim::debug_objects::table::Table;
 
     /// What is left in memory that was freed: the kernel's `POISON_FREE`. As a pointer on a 64-bit
     /// machine it is none that could be followed.

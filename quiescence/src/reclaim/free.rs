@@ -7,8 +7,9 @@
 //! which runs it when its cookie is done; or it is [`Timed`], and ended only if the cookie is done
 //! that was taken after it had been unlinked. Dropped, it leaks.
 
+use std::alloc::Layout;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, needs_drop};
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Cookie;
@@ -162,6 +163,9 @@ pub(crate) trait Callback: Sized {
     /// How many bytes each is charged, if that is the same for all.
     const BYTES: Option<u64> = None;
 
+    /// See [`CallbackType::memory`].
+    const MEMORY: Option<Layout> = None;
+
     /// In which of its thread's queues it waits.
     const CONTENTS: Contents = Contents::Objects;
 
@@ -189,6 +193,7 @@ pub(crate) trait Callback: Sized {
             // SAFETY: by the contract of `OwnQueue::add`.
             unsafe { callback.run() };
         },
+        memory: Self::MEMORY,
         function: None,
     };
 }
@@ -251,7 +256,7 @@ pub(crate) trait Pointee {
     /// Bytes of an object by its size, with what is allocated around it.
     const BYTES: usize = size_of::<Self::Object>();
 
-    /// Whether one address may wait only once, as a box's. Then [`free`](Self::free) forgets it.
+    /// Whether it is a box, whose address may wait only once. [`free`](Self::free) forgets it.
     const UNIQUE: bool = true;
 
     /// Frees it.
@@ -344,6 +349,11 @@ impl<P: Pointee> Callback for Address<P> {
     const POINTER: bool = true;
     const IS_ADDRESS: bool = true;
     const BYTES: Option<u64> = Some(Self::CHARGE);
+    //~ late-memory:
+    const MEMORY: Option<Layout> = match P::UNIQUE && !needs_drop::<P::Object>() {
+        true => Some(Layout::new::<P::Object>()),
+        false => None,
+    };
 
     unsafe fn run(self) {
         // SAFETY: by the contract.

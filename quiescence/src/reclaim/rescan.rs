@@ -74,7 +74,7 @@ fn free(domain: &DomainState, in_hand: &InHand<'_>, objects: Vec<Box<Object>>) {
     let mut panicked = 0;
     let (left, freed) = running::running_callbacks(&domain.grace_periods, |running| {
         for object in objects {
-            running.begin(object.bytes);
+            running.begin(1, object.bytes);
             // SAFETY: the scan came after its grace period, and found no slot with its address; or
             // another reference to the object has been put back.
             let free = || unsafe { object.free() };

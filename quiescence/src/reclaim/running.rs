@@ -42,10 +42,17 @@ impl Running {
         Self { made: Cell::new(Amount::NONE), go: Cell::new(go) }
     }
 
-    /// One more has begun, which was charged `bytes`.
+    /// So many more have begun, each of which was charged `bytes`.
     #[inline(always)]
-    pub(crate) fn begin(&self, bytes: u64) {
-        self.made.set(self.made.get().plus(Amount { objects: 1, bytes }));
+    pub(crate) fn begin(&self, objects: u64, bytes: u64) {
+        let bytes = self.made.get().bytes.saturating_add(objects * bytes);
+        self.made.set(Amount { objects: self.begun() + objects, bytes });
+    }
+
+    /// How many have begun.
+    #[inline(always)]
+    pub(crate) fn begun(&self) -> u64 {
+        self.made.get().objects
     }
 
     /// The room that there is now.
@@ -83,7 +90,7 @@ pub(crate) fn nested_in_callbacks() -> u32 {
 
 /// Runs `f`, which runs a domain's callbacks, and notes in what it is given which of them have
 /// begun. In a liburcu domain, between the begin and end functions of its [`Surroundings`].
-#[inline] // a go is short: nine objects or so
+#[inline] // a go is short: nineteen objects or so
 pub(crate) fn running_callbacks<R>(
     grace_periods: &GracePeriods,
     f: impl FnOnce(&Running) -> R,

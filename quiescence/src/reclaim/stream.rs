@@ -16,15 +16,19 @@
 //! with Acquire and reads that many callbacks. Neither waits for the other, and neither executes a
 //! locked instruction, except once a page.
 
+use std::alloc::Layout;
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, needs_drop};
 use std::ptr::{self, NonNull};
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::os::sync::{AtomicPtr, AtomicU64, Tracked};
+use crate::reclaim::cache;
+use crate::reclaim::debug_objects;
 
 /// Words of a page, which with its header is 4 KiB.
 const WORDS: usize = if cfg!(loom) { 6 } else { 510 };
@@ -79,6 +83,9 @@ pub(crate) struct CallbackType {
     /// Once, after its grace period, when no slot names what it frees; the kind is this one, and
     /// the payload is a payload of this kind.
     pub(crate) run: unsafe fn(&'static CallbackType, *mut Word),
+    /// The layout of what a callback gives back to the global allocator, if it does nothing else:
+    /// memory at the pointer that is its payload.
+    pub(crate) memory: Option<Layout>,
     /// The function to call with the pointer, if the kind is that of one function.
     pub(crate) function: Option<Function>,
 }
@@ -96,6 +103,7 @@ static END: CallbackType = CallbackType {
     bytes: Some(0),
     bytes_of: |_| 0,
     run: |_, _| (),
+    memory: None,
     function: None,
 };
 
@@ -433,6 +441,30 @@ impl Cursor {
         let kind: &'static CallbackType = unsafe { &*self.kind };
         self.at += kind.words;
         Stored { kind, payload }
+    }
+
+    /// Ends `one`, which was read last, and those of its kind that follow it in the page, `most` in
+    /// all, which are read, too: they [give memory back](CallbackType::memory), and run no user
+    /// code. Returns how many.
+    ///
+    /// # Safety
+    /// As [`next`](Self::next), for `most` callbacks from that one on; and as [`Stored::run`].
+    #[inline(never)] // else the loop that calls it has too few registers
+    pub(crate) unsafe fn free_like(&mut self, one: &Stored, layout: Layout, most: u64) -> u64 {
+        // SAFETY: as in `next`.
+        let page = unsafe { self.page.as_ref() };
+        // SAFETY: written, as in `next`.
+        let word = |at| unsafe { page.to_read(at).cast::<*mut ()>().read() };
+        let first = self.at - 1;
+        while ((self.at - first) as u64) < most && word(self.at).addr() & KIND == 0 {
+            self.at += 1;
+        }
+        // SAFETY: pointers, which nobody writes before the page is given back.
+        let all = unsafe { slice::from_raw_parts(one.payload.cast(), self.at - first) };
+        all.iter().for_each(|object: &*mut u8| debug_objects::forget(object.cast()));
+        // SAFETY: by the contract; of this layout, by their kind.
+        unsafe { cache::release(all, layout) };
+        all.len() as u64
     }
 
     /// Continues to the next page, and the kind with which it begins. The one it leaves is given

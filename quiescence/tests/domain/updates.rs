@@ -181,6 +181,39 @@ fn callbacks_of_a_thread_run_in_order() {
     assert!(order.lock().unwrap().iter().copied().eq(0..MANY));
 }
 
+/// Values without a drop are freed many at a time, those of a kind that stand next to each other.
+#[test]
+fn values_with_and_without_drops_are_each_freed_once() {
+    struct Numbered(u64, mpsc::Sender<u64>);
+
+    impl Drop for Numbered {
+        fn drop(&mut self) {
+            self.1.send(self.0).unwrap();
+        }
+    }
+
+    impl Weigh for Numbered {}
+
+    let (domain, (sender, dropped)) = (Domain::new(), mpsc::channel());
+    let small = Rcu::new_in(0_u64, domain.clone());
+    let large = Rcu::new_in([0_u64; 100], domain.clone());
+    let numbered = Rcu::new_in(Numbered(0, sender.clone()), domain.clone());
+    let guard = domain.read();
+    const RUNS: u64 = rounds(60, 8);
+    for run in 0..RUNS {
+        (0..run).for_each(|number| small.store(number));
+        (0..run / 2).for_each(|number| large.store([number; 100]));
+        numbered.store(Numbered(run + 1, sender.clone()));
+    }
+    assert_eq!(domain.statistics().callbacks_run, 0);
+    drop(guard);
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!(statistics.callbacks_run, (0..RUNS).map(|run| run + run / 2 + 1).sum::<u64>());
+    assert_eq!((statistics.callbacks_waiting(), statistics.bytes_waiting), (0, 0));
+    assert!(dropped.try_iter().eq(0..RUNS));
+}
+
 #[test]
 fn a_callback_may_queue_and_synchronize() {
     let domain = Domain::new();

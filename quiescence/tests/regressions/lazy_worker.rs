@@ -26,8 +26,8 @@ fn a_started_grace_period_does_not_wait_for_what_is_lazy() {
 fn a_poll_does_not_wait_for_what_is_lazy() {
     let domain = Domain::builder().engine(Engine::Tick).build();
     tune(&domain, |tuning| tuning.lazy = Duration::MAX);
-    // The first one is as large as a batch, and the last one ends a round of additions.
-    (0..9).for_each(|n| domain.retire_sized((), if n == 0 { 2 << 20 } else { 8 }).unwrap());
+    // The last one is as large as a batch, and ends a round of additions.
+    (0..17).for_each(|n| domain.retire_sized((), if n == 16 { 2 << 20 } else { 8 }).unwrap());
     let (began, cookie) = (Instant::now(), domain.cookie());
     while !domain.poll(cookie) && began.elapsed() < Duration::from_secs(60) {
         thread::yield_now();

@@ -81,7 +81,7 @@ impl<E> NodeRef<E> {
     pub(super) unsafe fn free(self) {
         let layout = Self::layout(self.head().groups);
         // SAFETY: from `new`.
-        unsafe { cache::release(self.at.as_ptr().cast(), layout) };
+        unsafe { cache::release(&[self.at.as_ptr().cast()], layout) };
     }
 
     /// Bytes of its memory.

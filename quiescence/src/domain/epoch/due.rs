@@ -27,16 +27,13 @@ const ROUND: u64 = batch::TEND_EVERY as u64 + 1;
 
 /// How many objects and functions a thread defers in sections before it runs about as many that are
 /// ready. A go has a cost of its own (the queue's lock, its account), some 600 instructions, and so
-/// has the look whether one is due; shared by 108, they are a tenth of what one function costs. As
-/// many as twelve rounds of additions have, at the end of which it is compared; of more, the share
+/// has the look whether one is due; shared by 102, they are a tenth of what one function costs. As
+/// many as six rounds of additions have, at the end of which it is compared; of more, the share
 /// would take three goes.
-const SHARE: u64 = 12 * ROUND;
+const SHARE: u64 = 6 * ROUND;
 const _: () = {
     assert!(batch::run_share(SHARE) <= 2 * batch::RUN_UNTIMED, "two goes run a share");
 };
-
-/// So many chunks of a thread's are an eighth of the limit, or less.
-const CHUNKS: u64 = 32;
 
 /// Asks for a grace period for this thread's open objects, if there is no other reader or there are
 /// [`WORTH_A_FENCE`] of them.
@@ -55,15 +52,10 @@ fn is_alone(domain: &DomainState) -> bool {
 
 /// Tends the queue if a batch is full, or the calling thread has retired [`SHARE`] objects in the
 /// domain since it last dropped some. Returns whether that is so: then it is to drop some when its
-/// section ends. Out of line, as only each ninth addition calls it.
-///
-/// The limit is loaded only if an eighth of it may be open by the thread's own
-/// [chunk](grace::limit::chunk), or the bytes of a batch. (In objects a batch is more than a share,
-/// unless the limit is small.)
+/// section ends. Out of line, as only each seventeenth addition calls it.
 #[cold]
 pub(super) fn tend_if_share(tag: &dyn Named, queue: OwnQueue<'_>) -> bool {
-    let is_share =
-        queue.added() >= SHARE || queue.has_open_chunks(CHUNKS) && queue.is_full(tag.core(), BATCH);
+    let is_share = queue.added() >= SHARE || queue.is_full(tag.core(), BATCH);
     if is_share {
         defer::tend(tag, queue);
     }

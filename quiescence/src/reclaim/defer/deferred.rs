@@ -236,6 +236,7 @@ fn kind(function: Function) -> CallbackType {
             // SAFETY: by the contract of `defer`: once, after a grace period.
             unsafe { function(argument) };
         },
+        memory: None,
         function: Some(function),
     }
 }
@@ -259,6 +260,7 @@ static ANY: CallbackType = CallbackType {
         // SAFETY: by the contract of `defer`: once, after a grace period.
         unsafe { function(argument) };
     },
+    memory: None,
     function: None,
 };
 

@@ -147,6 +147,9 @@ pub(crate) struct LocalStock {
     stock: Cell<Stock>,
     /// [`DomainState::chunk`], as it was last computed.
     chunk: Cell<Amount>,
+    /// How many callbacks will have been added when the thread's round ends. One that is larger
+    /// than a chunk ends it: so those of a round together are a small part of the limit.
+    pub(crate) round_ends: Cell<u64>,
 }
 
 impl LocalStock {
@@ -169,6 +172,9 @@ impl LocalStock {
             self.empty(domain); // it is admitted if nothing else is charged
         }
         self.chunk.set(domain.chunk());
+        if object.bytes > self.chunk.get().bytes {
+            self.round_ends.set(0);
+        }
         [self.chunk.get(), Amount::NONE].into_iter().any(|chunk| {
             let wanted = self.stock.get().shortfall(object, chunk);
             let admitted = domain.charge.admit(limit, wanted);
@@ -215,11 +221,6 @@ impl LocalStock {
     /// A copy, for [`grace::limit::limit_action`].
     pub(crate) fn stock(&self) -> Stock {
         self.stock.get()
-    }
-
-    /// What the thread took at once when it last took some: at most a 256th of the limit then.
-    pub(crate) fn chunk(&self) -> Amount {
-        self.chunk.get()
     }
 
     /// Gives back what is left: the thread ends, or has an object larger than the limit.

@@ -105,8 +105,6 @@ struct Own {
     taken: Cell<u64>,
     /// Each so many additions it is time to tend the queue.
     round: u64,
-    /// How many will have been written when this round ends.
-    round_ends: Cell<u64>,
     /// Whether a light fence is not enough in this process, so that `add` needs a full one.
     portable: bool,
     /// The address of the domain; see [`Queue::is_of`].
@@ -229,13 +227,14 @@ impl Queue {
         let portable = fence::chosen() == Fences::Portable;
         let is_hazard = domain.grace_periods.hazards.is_some();
         let round = u64::from(if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY }) + 1;
+        let local_stock = LocalStock::default();
+        local_stock.round_ends.set(round);
         Self {
             own: Line(Own {
                 stream,
-                local_stock: LocalStock::default(),
+                local_stock,
                 taken: Cell::new(0),
                 round,
-                round_ends: Cell::new(round),
                 portable,
                 domain: ptr::from_ref(domain).addr(),
             }),
@@ -403,9 +402,10 @@ impl<'q> OwnQueue<'q> {
     #[inline(always)]
     pub(crate) fn ends_round(self, added: u64) -> bool {
         let own = &self.queue.own.0;
-        let ends = added >= own.round_ends.get();
+        let round_ends = &own.local_stock.round_ends;
+        let ends = added >= round_ends.get();
         if ends {
-            own.round_ends.set(added + own.round);
+            round_ends.set(added + own.round);
         }
         ends
     }
@@ -440,14 +440,6 @@ impl<'q> OwnQueue<'q> {
     pub(crate) fn is_full(self, domain: &DomainState, batch: u64) -> bool {
         let open = self.open();
         batch::is_full(open.objects, open.bytes, batch, domain.limit())
-    }
-
-    /// Whether `chunks` chunks of the limit, as the thread last took one, are open: in objects or
-    /// in bytes; or the [bytes of a full batch](batch::BATCH_BYTES). Loads nothing of the domain.
-    pub(crate) fn has_open_chunks(self, chunks: u64) -> bool {
-        let (open, chunk) = (self.open(), self.local_stock().chunk());
-        let bytes = chunk.bytes.min(batch::BATCH_BYTES / chunks);
-        open.objects / chunks >= chunk.objects || open.bytes / chunks >= bytes
     }
 
     fn open(self) -> Amount {
@@ -591,21 +583,27 @@ impl Queue {
         // `in_user` is true while a callback itself runs. The catch below is for users' panics
         // alone: if the library's own code panicked in it, the next round would go on from a cursor
         // that stands anywhere.
-        let (mut panicked, in_user, begun) = (0, &Cell::new(false), &Cell::new(0));
+        let (mut panicked, in_user) = (0, &Cell::new(false));
         // Without a clock if there are few.
         let ends_ns = batch::is_timed(claimed)
             .then(|| clock::monotonic_ns().saturating_add(domain.grace_periods.tuning.run_ns()));
-        let (left, bytes) = running_callbacks(&domain.grace_periods, |running| {
-            while begun.get() < claimed {
-                let until = claimed.min((begun.get() / RUN_CHUNK + 1) * RUN_CHUNK);
+        let (left, made) = running_callbacks(&domain.grace_periods, |running| {
+            while running.begun() < claimed {
+                let until = claimed.min((running.begun() / RUN_CHUNK + 1) * RUN_CHUNK);
                 let cursor = &mut *cursor;
                 // Many under one catch: where one panics, the next round goes on behind it.
                 let some = move || {
-                    while begun.get() < until {
+                    while running.begun() < until {
                         // SAFETY: claimed and not yet read.
                         let one = unsafe { cursor.next() };
-                        begun.set(begun.get() + 1);
-                        running.begin(one.bytes());
+                        if let Some(layout) = one.kind.memory.filter(|_| protected.is_empty()) {
+                            let most = until - running.begun();
+                            // SAFETY: claimed, ready, and read no further than this one.
+                            let count = unsafe { cursor.free_like(&one, layout, most) };
+                            running.begin(count, one.bytes());
+                            continue;
+                        }
+                        running.begin(1, one.bytes());
                         //~ skip-one
                         if !protected.is_empty()
                             && let Some(kept) = domain.kept.keep_if_protected(&one, protected)
@@ -624,13 +622,13 @@ impl Queue {
                     assert!(in_user.take(), "the library has panicked, not a callback");
                     panicked += 1;
                 }
-                if begun.get().is_multiple_of(RUN_CHUNK)
+                if running.begun().is_multiple_of(RUN_CHUNK)
                     && ends_ns.is_some_and(|ends_ns| clock::monotonic_ns() >= ends_ns)
                 {
                     break;
                 }
             }
-            (running.room(), running.made.get().bytes)
+            (running.room(), running.made.get())
         });
         if panicked != 0 {
             domain.grace_periods.counters().callbacks_panicked.fetch_add(panicked, Relaxed);
@@ -642,8 +640,8 @@ impl Queue {
             domain.charge.give_back(left); //~ lost-room
         }
         //~ uncharged-twice
-        trace::callbacks_run(domain.grace_periods.source(), begun.get());
-        Amount { objects: begun.get(), bytes }
+        trace::callbacks_run(domain.grace_periods.source(), made.objects);
+        made
     }
 
     /// Waits for the queue's runner, if there is one; may return before it stops. Returns whether
