@@ -34,8 +34,8 @@ extern "C" fn finish() {
     end_threads(deadline_ns);
 }
 
-/// Runs what waits in a domain, as far as that is possible
-/// without waiting for other threads. Returns whether nothing is left.
+/// Runs what waits in a domain, as far as that is possible without waiting for other threads.
+/// Returns whether nothing is left.
 ///
 /// Like the worker, it does not wait for a queue's lock or the machine's before it has begun with
 /// that queue [W-2]: the thread that holds it may never run again.

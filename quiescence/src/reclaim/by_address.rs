@@ -15,8 +15,8 @@
 //! ([`ByAddress::close_gap`]).
 //!
 //! An entry that a thread keeps after the end of its domain holds a weak handle, so that no other
-//! domain gets the address. A table that finds the wrong entry, or none, makes a thread slow or has
-//! it register twice: [`local::table`](crate::reclaim::local) compares the address of what it got.
+//! domain gets the address. A table that finds no entry makes a thread slow, or has it register
+//! twice; if it finds a wrong one, [`local::own`](crate::reclaim::local) refuses what it got.
 
 #![deny(unsafe_code)]
 

@@ -17,12 +17,12 @@ mod own;
 mod table;
 
 use own::Own;
-pub(crate) use own::{last_queue, release_handle, release_other, slots_queue};
-use table::{HAS_OTHER_SLOTS, Table};
-pub(crate) use table::{
-    ended, existing_slot, handle_slot, implicit_slot, leave_thread, own_objects, own_queues,
-    qsbr_slot, queue, unregister_if_unused,
+pub(crate) use own::{
+    existing_slot, handle_slot, implicit_slot, last_queue, leave_thread, qsbr_slot, release_handle,
+    release_other, slots_queue, unregister_if_unused,
 };
+use table::{HAS_OTHER_SLOTS, Table};
+pub(crate) use table::{ended, own_objects, own_queues, queue};
 
 thread_local! {
     /// False only if the thread is above the limit in no domain: its table lists none.

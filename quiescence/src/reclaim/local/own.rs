@@ -1,12 +1,14 @@
 //! What the calling thread has in one domain: its slots and its queues. Its [table](super::table)
 //! finds it.
 //!
-//! **The table may lose an [`Own`], or take one for another: no pointer dangles then.**
+//! **The table may lose an [`Own`], or take one for another: no pointer dangles then.** It only
+//! finds them: who registers and unregisters slots, and gives queues away, is here.
 //! - An [`Own`] stays on its thread. It remembers its domain by a weak handle, so that no other
 //!   domain gets the address. Slots are found through it only by who has that domain, alive, which
 //!   keeps their memory.
 //! - What the thread finds without its table ([`LAST`], [`thread_slots`]) is forgotten where an
-//!   [`Own`] is dropped, and where the thread leaves.
+//!   [`Own`] is dropped, and where the thread leaves. A slot remembers only the queue of its own
+//!   [`Own`].
 //! - A queue stays in its domain's list until it is an orphan. It becomes one once
 //!   [`Own::leave`] has given it away, and by then the thread finds it nowhere.
 
@@ -21,6 +23,7 @@ use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::thread as thread_slots;
 use crate::os::thread;
 use crate::reclaim::by_address::HasAddress;
+use crate::reclaim::cache;
 use crate::reclaim::domain_state::{DomainState, Handle, Named, WeakHandle};
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
 
@@ -129,7 +132,7 @@ impl Own {
 
     /// The same for implicit sections. Unless the thread `exits`, has `remember` find it at once
     /// from then on.
-    pub(super) fn implicit<'d>(
+    fn implicit<'d>(
         &mut self,
         domain: &'d DomainState,
         exits: bool,
@@ -148,14 +151,14 @@ impl Own {
     }
 
     /// The same, kept registered for one more handle.
-    pub(super) fn for_handle<'d>(&mut self, domain: &'d DomainState) -> &'d Slot {
+    fn for_handle<'d>(&mut self, domain: &'d DomainState) -> &'d Slot {
         let slot = self.registered(domain);
         slot.acquire(1);
         slot
     }
 
     /// A slot for one QSBR handle.
-    pub(super) fn for_qsbr<'d>(&mut self, domain: &'d DomainState) -> &'d Slot {
+    fn for_qsbr<'d>(&mut self, domain: &'d DomainState) -> &'d Slot {
         self.assert_of(domain);
         let slot = domain.grace_periods.register(thread::token(), ReaderKind::Qsbr);
         self.others.push(slot);
@@ -163,7 +166,7 @@ impl Own {
     }
 
     /// Unregisters `slot`, if it is the one of ordinary sections, has no user and is in no section.
-    pub(super) fn unregister_if_unused(&mut self, slot: &Slot) {
+    fn unregister_if_unused(&mut self, slot: &Slot) {
         if ptr::eq(self.slot, slot) && slot.references() == 0 && slot.is_quiescent() {
             thread_slots::forget(slot);
             self.slot = ptr::null();
@@ -173,7 +176,26 @@ impl Own {
         }
     }
 
+    /// Unregisters the slot of a QSBR handle, if it is one of these: so no other thread has any.
+    fn unregister_other(&mut self, domain: &DomainState, slot: &Slot) {
+        let Some(at) = self.others.iter().position(|other| ptr::eq(*other, slot)) else { return };
+        self.assert_of(domain);
+        self.others.swap_remove(at);
+        domain.grace_periods.unregister(slot);
+    }
+
     // ---- queues -------------------------------------------------------------------------------
+
+    /// Has `slot`, if it is the one of ordinary sections, remember the queue of objects: until
+    /// [`leave`](Self::leave), which clears it where it gives this very queue away.
+    fn note_objects(&self, slot: &Slot) {
+        if let Some(queue) = &self.queues[Contents::Objects as usize]
+            && ptr::eq(self.slot, slot)
+        {
+            // SAFETY: in the list of the domain until then, by the thread itself.
+            unsafe { slot.set_objects(Arc::as_ptr(queue).cast()) };
+        }
+    }
 
     /// The thread's queues here.
     pub(super) fn queues(&self) -> impl Iterator<Item = OwnQueue<'_>> {
@@ -214,7 +236,7 @@ impl Own {
 
     /// The thread ends: unregisters the slot, or has it unregistered when its section ends.
     /// Returns what has the queues in its stead.
-    pub(super) fn leave(&mut self, domain: Handle) -> (Handle, Self) {
+    fn leave(&mut self, domain: Handle) -> (Handle, Self) {
         forget_last();
         if let Some(slot) = self.ordinary(&domain) {
             if mem::take(&mut self.implicit) {
@@ -231,27 +253,84 @@ impl Own {
     }
 }
 
+// What hands a slot out, and takes it back, is here, and not in `table.rs`: a section that begins
+// with the slot of another domain, or with one that is not registered any more, is not waited for.
+
+/// The slot for implicit sections in a domain; registers on first use. Unless the thread is
+/// exiting, has `remember` find it at once from then on.
+#[cold]
+pub(crate) fn implicit_slot<'c>(
+    domain: &'c DomainState,
+    tag: &dyn Named,
+    remember: impl FnOnce(&'c Slot),
+) -> &'c Slot {
+    table::with_watched(domain, tag, |own, exits| {
+        let slot = own.implicit(domain, exits, remember);
+        table::note_given(slot);
+        slot
+    })
+}
+
+/// The slot of the thread's ordinary sections in a domain, if it is registered there.
+pub(crate) fn existing_slot(domain: &DomainState) -> Option<&Slot> {
+    Table::with(|table| table.find(domain)?.ordinary(domain))
+}
+
+/// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
+pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
+    table::with_watched(domain, tag, |own, _| {
+        let slot = own.for_handle(domain);
+        table::note_given(slot);
+        slot
+    })
+}
+
+/// Registers a slot for one QSBR handle.
+pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
+    table::with_watched(domain, tag, |own, _| {
+        let slot = own.for_qsbr(domain);
+        table::note_given(slot);
+        slot
+    })
+}
+
 /// Releases an explicit handle.
 ///
 /// # Safety
-/// [`handle_slot`](super::handle_slot) has given the slot to the calling thread for this handle,
-/// which is not used any more.
+/// [`handle_slot`] has given the slot to the calling thread for this handle, which is not used any
+/// more.
 pub(crate) unsafe fn release_handle(slot: &Slot) {
     slot.release();
-    table::unregister_if_unused(slot);
+    unregister_if_unused(slot);
+}
+
+/// Unregisters a slot of the thread's ordinary sections if it has no user and is in no section.
+pub(crate) fn unregister_if_unused(slot: &Slot) {
+    let domain = DomainState::of(slot.core_ptr());
+    Table::with(|table| table.release(domain, |own| own.unregister_if_unused(slot)));
 }
 
 /// Releases a QSBR handle, which is offline.
 ///
 /// # Safety
-/// [`qsbr_slot`](super::qsbr_slot) has given the slot to the calling thread for this handle, which
-/// is offline and not used any more.
+/// [`qsbr_slot`] has given the slot to the calling thread for this handle, which is offline and not
+/// used any more.
 pub(crate) unsafe fn release_other(domain: &DomainState, slot: &Slot) {
-    let unregister = |own: &mut Own| {
-        own.others.retain(|other| !ptr::eq(*other, slot));
-        domain.grace_periods.unregister(slot);
-    };
-    Table::with(|table| table.release(domain, unregister));
+    Table::with(|table| table.release(domain, |own| own.unregister_other(domain, slot)));
+}
+
+/// The thread ends: unregisters its slots, one that is in a section when that ends. Calls `orphan`
+/// with its queues. No function of the library that uses one of them is in progress.
+///
+/// A handle may be its domain's last. When it is dropped, the domain ends and runs callbacks: by
+/// then the table is not borrowed.
+pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
+    let leave = |own: &mut Own| own.handle().map(|handle| own.leave(handle));
+    let orphans = Table::with(|table| table.leave(leave));
+    cache::clear();
+    for (handle, own) in orphans {
+        own.queues().for_each(|queue| orphan(&handle, queue));
+    }
 }
 
 /// The thread's queue, if it is the one of its contents that it last added to; else `None`.
@@ -276,11 +355,41 @@ pub(crate) unsafe fn slots_queue<'c>(slot: &Slot, tag: &'c dyn Named) -> Option<
     let known = slot.objects();
     if known.is_null() {
         let queue = table::queue(tag.core(), tag, Contents::Objects)?;
-        // SAFETY: the queue, until the thread leaves, by this thread.
-        unsafe { slot.set_objects(ptr::from_ref(&*queue).cast()) };
+        note_objects(tag.core(), slot);
         return Some(queue);
     }
-    // SAFETY: in the list of the domain, which lives, until the thread has left, which clears this;
-    // no other thread gets the slot with it.
+    // SAFETY: in the list of the domain, which lives, until `leave` gives it away, which clears
+    // this; no other thread gets the slot with it.
     Some(unsafe { OwnQueue::at(known.cast()) })
+}
+
+#[cold]
+fn note_objects(domain: &DomainState, slot: &Slot) {
+    Table::with(|table| table.find(domain).into_iter().for_each(|own| own.note_objects(slot)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Domain;
+    use crate::domain::tag::DomainTag;
+    use crate::reclaim::local;
+
+    /// Whatever the table loses: what a slot remembers is forgotten where it is given away.
+    #[test]
+    fn no_slot_remembers_a_queue_that_was_given_away() {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let domain = Domain::new();
+                let core = DomainTag::core(domain.tag());
+                let slot = handle_slot(core, domain.tag());
+                local::ended(core); // not at all: so its entry is lost
+                // SAFETY: this thread's slot, of this domain.
+                assert!(unsafe { slots_queue(slot, domain.tag()) }.is_some());
+                local::leave_thread(crate::reclaim::defer::orphan);
+                assert!(core.queues.all().is_empty(), "it has been taken out, and freed");
+                assert!(slot.objects().is_null());
+            });
+        });
+    }
 }

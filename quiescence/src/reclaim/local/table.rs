@@ -20,9 +20,9 @@
 //! [`crate::reclaim::at_limit`] borrows, and calls [`Table::watch_over_limit`].
 //!
 //! **Invariant [TT-3]: a thread without [`HAS_OTHER_SLOTS`] is in no section but those that began
-//! with [`thread_slots::global_slot`],** and liburcu readers'. [`given`], through which each slot
-//! is given out, sets it unless from then on the slot is found there, which it is until it is
-//! unregistered, in no section.
+//! with [`thread_slots::global_slot`],** and liburcu readers'. [`note_given`], which is called for
+//! each slot that is given out, sets it unless from then on the slot is found there, which it is
+//! until it is unregistered, in no section.
 
 #![deny(unsafe_code)]
 
@@ -38,7 +38,6 @@ use crate::gp::thread as thread_slots;
 use crate::os::thread;
 use crate::os::user_code::Borrow;
 use crate::reclaim::by_address::ByAddress;
-use crate::reclaim::cache;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
 
@@ -188,6 +187,15 @@ impl Table {
         }
     }
 
+    /// The thread ends: calls `f` with each entry, then forgets those without a slot. Returns what
+    /// `f` has returned.
+    pub(super) fn leave<R>(&mut self, f: impl FnMut(&mut Own) -> Option<R>) -> Vec<R> {
+        self.exiting = true;
+        let left = self.entries.iter_mut().filter_map(f).collect();
+        self.retain(&|own| !own.is_unused());
+        left
+    }
+
     /// Forgets one domain.
     fn forget(&mut self, domain: *const DomainState) {
         let Some(place) = self.entries.place(domain) else { return };
@@ -235,65 +243,23 @@ impl Own {
 
 // ---- slots ------------------------------------------------------------------------------------
 
-/// The slot for implicit sections in a domain; registers on first use. Unless the thread is
-/// exiting, has `remember` find it at once from then on.
-#[cold]
-pub(crate) fn implicit_slot<'c>(
-    domain: &'c DomainState,
+/// Calls `f` with a domain's entry, which it makes if there is none, and with whether the thread is
+/// exiting: for a slot with which a section may begin [TT-1].
+pub(super) fn with_watched<R>(
+    domain: &DomainState,
     tag: &dyn Named,
-    remember: impl FnOnce(&'c Slot),
-) -> &'c Slot {
+    f: impl FnOnce(&mut Own, bool) -> R,
+) -> R {
     Table::with_more(|table| {
         let exiting = table.exiting;
-        given(table.watched_entry(domain, tag).implicit(domain, exiting, remember))
+        f(table.watched_entry(domain, tag), exiting)
     })
 }
 
-/// The slot of the thread's ordinary sections in a domain, if it is registered there.
-pub(crate) fn existing_slot(domain: &DomainState) -> Option<&Slot> {
-    Table::with(|table| table.find(domain)?.ordinary(domain))
-}
-
-/// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
-pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::with_more(|table| given(table.watched_entry(domain, tag).for_handle(domain)))
-}
-
-/// Registers a slot for one QSBR handle.
-pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::with_more(|table| given(table.watched_entry(domain, tag).for_qsbr(domain)))
-}
-
-/// A slot that is given out [TT-3].
-fn given(slot: &Slot) -> &Slot {
+/// A slot is given out [TT-3].
+pub(super) fn note_given(slot: &Slot) {
     if !ptr::eq(thread_slots::global_slot(), slot) {
         HAS_OTHER_SLOTS.set(true); // [TT-3]
-    }
-    slot
-}
-
-/// Unregisters a slot of the thread's ordinary sections if it has no user and is in no section.
-pub(crate) fn unregister_if_unused(slot: &Slot) {
-    let domain = DomainState::of(slot.core_ptr());
-    Table::with(|table| table.release(domain, |own| own.unregister_if_unused(slot)));
-}
-
-/// The thread ends: unregisters its slots, one that is in a section when that ends. Calls `orphan`
-/// with its queues.
-///
-/// A handle may be its domain's last. When it is dropped, the domain ends and runs callbacks: by
-/// then the table is not borrowed.
-pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
-    let orphans = Table::with(|table| {
-        table.exiting = true;
-        let left = |own: &mut Own| own.handle().map(|handle| own.leave(handle));
-        let orphans: Vec<_> = table.entries.iter_mut().filter_map(left).collect();
-        table.retain(&|own| !own.is_unused());
-        orphans
-    });
-    cache::clear();
-    for (handle, own) in orphans {
-        own.queues().for_each(|queue| orphan(&handle, queue));
     }
 }
 
