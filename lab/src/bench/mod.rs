@@ -18,7 +18,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use crate::exit::{Exit, Failure, Result};
 use crate::machine::{self, Machine};
 use crate::number::within;
-use crate::output::{self, Output};
+use crate::output::{self, Output, ResultFile};
 use crate::record::Block;
 
 /// The arguments of `rcu bench`.
@@ -281,8 +281,10 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     {
         return Err(Failure::usage("--into takes all figures, and --only leaves some out"));
     }
+    let mut tables = None;
     if let What::Readme { into: Some(path) } = &args.what {
         readme::check(path, &Machine::detect())?;
+        tables = output.open("--into", Some(path))?.map(|file| (&**path, file));
     }
     if let What::Pictures { into: Some(folder), .. } = &args.what {
         output::prepare(folder)?;
@@ -311,8 +313,8 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     if let Some(run) = run {
         output.paragraph(run.to_string());
     }
-    if let What::Readme { into } = &args.what {
-        print_readme(into.as_deref(), &cases, output)?;
+    if let What::Readme { .. } = &args.what {
+        print_readme(tables, &cases, output)?;
     } else if let What::Pictures { into, of } = &args.what {
         let quick = if options.quick { ", --quick" } else { "" };
         let conditions = format!("load {load}{quick}");
@@ -336,16 +338,20 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
 }
 
 /// Prints the tables of README, and writes them into it if they are complete.
-fn print_readme(into: Option<&Path>, cases: &[Case], output: &mut Output) -> Result<()> {
+fn print_readme(
+    into: Option<(&Path, ResultFile)>,
+    cases: &[Case],
+    output: &mut Output,
+) -> Result<()> {
     let machine = Machine::detect();
     let block = readme::block(cases, &machine);
     output.line(&block);
     match into {
-        Some(path) if output.interrupt.requested() => {
+        Some((path, _)) if output.interrupt.requested() => {
             output.note(format_args!("{} stays as it was", path.display()));
             Ok(())
         }
-        Some(path) => readme::put_into(path, &block, &machine),
+        Some((path, mut file)) => readme::put_into((path, &mut file), &block, &machine),
         None => Ok(()),
     }
 }

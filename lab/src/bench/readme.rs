@@ -12,7 +12,7 @@ use ::bench::units;
 use super::report::half_spread;
 use crate::exit::{Failure, Result, text_of};
 use crate::machine::Machine;
-use crate::output;
+use crate::output::ResultFile;
 
 /// What stands where there is no figure.
 const NONE: &str = "–";
@@ -65,8 +65,12 @@ fn end(cpu: &str) -> String {
 
 /// Puts the block into the file: in the place of this CPU's last one, or after the last one of
 /// another CPU.
-pub(super) fn put_into(path: &Path, block: &str, machine: &Machine) -> Result<()> {
-    output::replace(path, &with_block(path, block, machine)?)
+pub(super) fn put_into(
+    (path, file): (&Path, &mut ResultFile),
+    block: &str,
+    machine: &Machine,
+) -> Result<()> {
+    file.write(&with_block(path, block, machine)?)
 }
 
 /// Fails if the file has no place for the block: told before anything is measured.
@@ -103,6 +107,7 @@ mod tests {
     use ::bench::suites::rounds::{Metric, Unit};
 
     use super::*;
+    use crate::output::Output;
 
     const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
 
@@ -143,7 +148,13 @@ mod tests {
         assert!(message.contains("<!-- rcu bench readme: A CPU -->"), "{message}");
         fs::write(&path, format!("{}\n{}", begin("A CPU"), end("A CPU"))).unwrap();
         assert!(check(&path, &machine()).is_ok());
-        put_into(&path, "new", &machine()).unwrap();
+        // A file took the place of the link, and what it led to stayed as it was.
+        let link = directory.path().join("link.md");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let mut output = Output::new(&Default::default()).unwrap();
+        let mut file = output.open("--into", Some(&link)).unwrap().expect("it is named");
+        put_into((&link, &mut file), "new", &machine()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert!(link.is_symlink());
     }
 }

@@ -408,6 +408,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_measurement_that_hangs_is_interrupted_when_its_time_is_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("hangs");
+        // Written by a process of its own: a file that is open here could not be run.
+        let write = r#"printf '#!/bin/sh\nexec sleep 1000000' > "$0" && chmod +x "$0""#;
+        assert!(Command::new("sh").args(["-c", write]).arg(&path).status().unwrap().success());
+        let hangs = Program { path, planted_percent: None };
+        let (load, soon): (Load, _) = ("bench read".parse().unwrap(), Duration::from_millis(50));
+        let failure = load.measure(&hangs, Some(Instant::now() + soon)).unwrap_err();
+        assert_eq!(failure.exit, Exit::Interrupted, "{failure}");
+    }
+
     /// A pipe holds 64 KiB: of more, a child waits for its reader.
     #[test]
     fn output_of_any_size_is_read_to_its_end() {

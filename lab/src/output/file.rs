@@ -1,12 +1,11 @@
 //! Files for results: opened before anything is measured, written when all is known.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
-use tempfile::TempPath;
 
 use crate::exit::{Failure, Result, is_of_the_disk};
 
@@ -19,8 +18,10 @@ pub(super) type Opened = Vec<(u64, u64)>;
 pub(crate) struct ResultFile {
     path: PathBuf,
     file: File,
-    /// Removes the file, which was not there before, unless results are written.
-    made: Option<TempPath>,
+    /// Device and number.
+    identity: (u64, u64),
+    /// It was not there before, and has no results yet.
+    is_new: bool,
 }
 
 impl ResultFile {
@@ -35,9 +36,11 @@ impl ResultFile {
         let cannot = |error| Failure::file("write", path, error);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
-        let is_new = options.clone().create_new(true).open(path).is_ok();
-        let made = is_new.then(|| TempPath::try_from_path(path)).transpose().map_err(cannot)?;
-        let file = options.open(path).map_err(cannot)?;
+        // Who makes a file may write to it, even if its rights say that it cannot be opened again.
+        let (file, is_new) = match options.clone().create_new(true).open(path) {
+            Ok(file) => (file, true),
+            Err(_) => (options.open(path).map_err(cannot)?, false),
+        };
         let metadata = file.metadata().map_err(cannot)?;
         let identity = (metadata.dev(), metadata.ino());
         // The last results would silently replace the others, under whatever name. Devices and
@@ -49,7 +52,7 @@ impl ResultFile {
             )));
         }
         opened.push(identity);
-        Ok(ResultFile { path: path.to_owned(), file, made })
+        Ok(ResultFile { path: path.to_owned(), file, identity, is_new })
     }
 
     /// Writes the results, over those that the file has if it is one, not a pipe or a device.
@@ -67,8 +70,20 @@ impl ResultFile {
             self.file.set_len(before.len())?;
             return Err(error.into());
         }
-        self.made.take().map(TempPath::keep).transpose()?;
+        self.is_new = false;
         self.file.write_all(bytes)?;
         if before.is_file() { self.file.set_len(length) } else { Ok(()) }
+    }
+}
+
+/// A file without results goes as it came, unless another process has written to its place.
+impl Drop for ResultFile {
+    fn drop(&mut self) {
+        let is_own =
+            |there: Metadata| there.len() == 0 && (there.dev(), there.ino()) == self.identity;
+        if self.is_new && fs::symlink_metadata(&self.path).is_ok_and(is_own) {
+            // What cannot be removed stays, and is empty.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }

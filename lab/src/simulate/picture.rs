@@ -147,6 +147,26 @@ mod tests {
     }
 
     #[test]
+    fn every_mark_is_inside_and_rows_do_not_overlap() {
+        let svg = file(&[panel("a")], &[]);
+        let view_box = svg.split("viewBox=\"0 0 ").nth(1).unwrap().split('"').next().unwrap();
+        let (width, height) = view_box.split_once(' ').unwrap();
+        for (names, most) in [(["x", "x1", "x2"], width), (["y", "y1", "y2"], height)] {
+            for name in names {
+                let values = attribute(&svg, name);
+                let most = most.parse().unwrap();
+                assert!(values.iter().all(|at| (0.0..=most).contains(at)), "{name}: {values:?}");
+            }
+        }
+        let rects = svg.split("<rect class").skip(1).filter(|rect| !rect.starts_with("=\"paper"));
+        let rects = rects.map(|rect| rect.split('>').next().unwrap());
+        let mut ends = attribute(&rects.collect::<String>(), "y");
+        ends.dedup();
+        assert_eq!(ends.len(), 3, "{ends:?}");
+        assert!(ends.windows(2).all(|pair| pair[0] + 16.0 <= pair[1]), "{ends:?}");
+    }
+
+    #[test]
     fn grace_periods_are_told_in_words() {
         let panel = panel("a");
         let words: Vec<String> = panel.grace_periods.iter().map(words).collect();

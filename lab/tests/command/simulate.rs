@@ -109,9 +109,10 @@ fn numbers_of_the_machine_are_set_by_name_and_costs_come_from_a_file() {
         assert_eq!(run["idle_look_every_ns"], look_ns);
         assert_eq!((&run["softirq_runs"], &run["ksoftirqd_percent"]), (&1.into(), &10.into()));
         assert_eq!(run["background_every_ns"], 1_000_000);
-        let costs = ["atomic_transfer", "read_transfer", "interrupt"];
+        let costs = ["instruction", "hit", "atomic", "atomic_transfer", "read_transfer", "lock"];
         let costs = costs.map(|name| run["costs_ps"][name].as_u64().unwrap());
-        assert_eq!(costs, [50_000, 50_500, 1_500_000]);
+        assert_eq!(costs, [250, 1_500, 6_000, 50_000, 50_500, 16_000]);
+        assert_eq!(run["costs_ps"]["interrupt"], 1_500_000);
     }
     let switches = |run: &Value| run["report"]["machinery"]["context_switches"].as_u64().unwrap();
     assert!(switches(&runs[1]) > 2 * switches(&runs[0]), "{} {}", runs[0], runs[1]);
