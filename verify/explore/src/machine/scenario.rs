@@ -95,7 +95,7 @@ impl Delay {
 }
 
 /// Explores every state of a scenario, at most `limit` of them. Names of mutants begin with
-/// `prefix`, or are those of several worlds.
+/// `prefix`, unless the registry calls them otherwise.
 pub(crate) fn explore(
     prefix: &str,
     scenario: &Scenario,

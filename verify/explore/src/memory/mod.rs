@@ -137,7 +137,7 @@ pub(crate) trait Memory: Clone + Eq + Hash {
 
     fn unlock(&mut self, me: usize, lock: Lock);
 
-    /// What entering the kernel does to memory: nothing, it compares the newest value.
+    /// What entering the kernel does to memory. By default nothing: it compares the newest value.
     fn system_call(&mut self, _me: usize) {}
 
     /// The value that all threads will agree on, as a futex compares it.
