@@ -158,7 +158,7 @@ fn every_mutant_is_in_a_table() {
     each_is_known::<check::limit::Limited>();
 }
 
-/// Else a name that is not spelt right would leave a program as it is: each world's programs ask for
+/// Else a name that is not spelt right would leave a program as it is: a world's programs ask for
 /// names of its own table.
 #[test]
 fn programs_ask_for_the_mutants_and_conditions_of_their_tables_and_no_others() {
