@@ -70,8 +70,10 @@ fn what_is_lost_in_a_child_takes_up_no_room() {
         let meets = Arc::clone(&meets);
         move || (0..2).for_each(|_| _ = meets.wait())
     };
+    let guard = domain.read(); // this thread drops nothing
     domain.retire_sized(OnDrop(meet_twice), 600).unwrap();
     domain.retire_sized((), 200).unwrap();
+    drop(guard);
     thread::scope(|scope| {
         scope.spawn(|| domain.barrier());
         meets.wait();
