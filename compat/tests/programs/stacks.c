@@ -257,6 +257,18 @@ static void took(struct item *item)
 	count_add(&popped, 1);
 }
 
+/* What was taken last of each pusher, of all there is: what came later lies on top. */
+static __thread struct item *above[PUSHERS];
+
+static void took_from_below(struct item *item)
+{
+	struct item **last = &above[(item - items) / EACH];
+
+	CHECK(*last == NULL || item < *last);
+	*last = item;
+	took(item);
+}
+
 static void pushes(void *argument)
 {
 	struct item *mine = items + (intptr_t)argument * EACH;
@@ -272,8 +284,9 @@ static void pops(void *argument)
 	while (count_of(&popped) < PUSHERS * EACH) {
 		struct item *item = NULL;
 
+		memset(above, 0, sizeof(above));
 		if (takes_all)
-			kind->pop_all(took);
+			kind->pop_all(took_from_below);
 		else
 			item = kind->pop();
 		if (item)

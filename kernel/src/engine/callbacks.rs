@@ -148,8 +148,20 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_with_their_callbacks() {
+    fn bytes_and_urgency_go_with_their_callbacks() {
         let mut callbacks = Callbacks::EMPTY;
+        let urgent = Callback { urgency: Urgency::Normal, bytes: 5 };
+        for (number, callback) in [(1, SMALL), (2, urgent), (2, SMALL)] {
+            callbacks.queue(callback);
+            assert!(callbacks.assign(number, 0) && !callbacks.assign(number, 0));
+        }
+        assert_eq!((callbacks.count(), callbacks.bytes()), (3, 25));
+        callbacks.advance(1);
+        assert_eq!((callbacks.ready(), callbacks.unready()), ((1, Urgency::Background), 2));
+        assert_eq!(callbacks.unready_urgency(), Urgency::Normal);
+        callbacks.advance(2);
+        assert_eq!((callbacks.ready(), callbacks.unready()), ((3, Urgency::Normal), 0));
+        assert_eq!((callbacks.take(3), callbacks.bytes()), (3, 0));
         for _ in 0..3 {
             callbacks.queue(SMALL);
         }

@@ -4,8 +4,8 @@
 //! switch within a section, say) is left out, so that every schedule means something. Safety is
 //! checked at each callback: no section that had begun when it was queued may still be going on.
 //! Progress is checked at the end: sections end, those awake switch and tick (if they have ticks),
-//! those asleep continue sleeping, and within a bounded number of rounds all callbacks must have
-//! run, and the engine must have nothing left to do.
+//! or stay in the kernel, those asleep continue sleeping, and within a bounded number of rounds all
+//! callbacks must have run, and the engine must have nothing left to do.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -260,6 +260,25 @@ impl<E: Engine> World<E> {
         Ok(())
     }
 
+    /// A jiffy in which CPUs stay as they are: those in the kernel do what they were asked for,
+    /// those asleep do not even hear it.
+    fn staying(&mut self, round: usize) {
+        for cpu in 0..self.cpus() {
+            self.outside.now += 1;
+            self.outside.sections[cpu] = None;
+            if self.is_awake(cpu) {
+                self.engine.cond_resched(cpu, &mut self.outside);
+                self.reschedule(cpu);
+            } else {
+                self.outside.resched[cpu] = false;
+            }
+            self.tick(cpu, Mode::Kernel);
+            self.softirq(cpu);
+            self.settle();
+        }
+        self.timer(round % self.cpus());
+    }
+
     /// A jiffy in which all CPUs that are awake pass through everything.
     fn round(&mut self, round: usize) {
         let mode = if round.is_multiple_of(2) { Mode::User } else { Mode::Idle };
@@ -284,11 +303,16 @@ impl<E: Engine> World<E> {
         }
     }
 
-    /// Whether no callback waits, no grace period is in progress, and the engine wants nothing.
+    /// Whether no callback waits, and no grace period is in progress.
+    fn is_done(&self) -> bool {
+        let Outside { queued, in_progress, .. } = &self.outside;
+        queued.iter().all(VecDeque::is_empty) && !in_progress.contains(&true)
+    }
+
+    /// Whether, besides, the engine wants nothing.
     fn is_quiet(&self) -> bool {
-        let Outside { queued, raised, resched, timer, in_progress, .. } = &self.outside;
-        let are_none = [raised, resched, in_progress].iter().all(|asked| !asked.contains(&true));
-        are_none && timer.is_none() && queued.iter().all(VecDeque::is_empty)
+        let Outside { raised, resched, timer, .. } = &self.outside;
+        self.is_done() && timer.is_none() && !raised.contains(&true) && !resched.contains(&true)
     }
 
     fn result(&self) -> Result<(), String> {
@@ -313,4 +337,23 @@ pub(crate) fn run(
         world.result()?;
     }
     if world.is_quiet() { Ok(()) } else { Err(format!("there is work left: {world:?}")) }
+}
+
+/// The same, where in the end CPUs stay as they are.
+pub(crate) fn run_staying(
+    engine: impl Engine,
+    cpus: usize,
+    tickless: Range<usize>,
+    schedule: &[(u8, u8)],
+) -> Result<(), String> {
+    let mut world = World::new(engine, cpus, tickless);
+    world.steps(schedule)?;
+    for round in 0..600 {
+        if world.is_done() {
+            return Ok(());
+        }
+        world.staying(round);
+        world.result()?;
+    }
+    Err(format!("callbacks or grace periods do not come to an end: {world:?}"))
 }

@@ -528,9 +528,10 @@ fn readers_find_what_is_there_while_everything_changes() {
 /// Of many threads that add one key each only one does, and of many that delete it only one.
 #[test]
 fn one_of_many_adds_and_one_deletes() {
+    const KEYS: u64 = rounds(2_000, 10);
     let (stress, barrier) = (Stress::new(HASHES[1]), Barrier::new(4));
     threads(4, |_| {
-        for key in 0..rounds(2_000, 10) {
+        for key in 0..KEYS {
             barrier.wait();
             stress.add(key, 0);
             stress.delete(key);
@@ -544,4 +545,5 @@ fn one_of_many_adds_and_one_deletes() {
     });
     assert_eq!(stress.changes.load(Relaxed), 0, "each is deleted as often as it was added");
     stress.domain.barrier();
+    assert!(stress.domain.statistics().callbacks_run >= KEYS, "each was added");
 }

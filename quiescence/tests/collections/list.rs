@@ -96,6 +96,36 @@ fn an_updater_does_what_its_model_does() {
     }
 }
 
+/// Readers beside two updaters: each traversal passes the elements that stay, in order, and of
+/// those that are replaced exactly one version.
+#[test]
+fn a_traversal_passes_what_stays_once_and_in_order() {
+    const FIXED: usize = 20;
+    let list: List<(usize, usize)> = (0..FIXED).map(|number| (2 * number, 0)).collect();
+    let traverse = |_| {
+        || {
+            let seen: Vec<_> = list.read().iter().map(|element| element.0).collect();
+            assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
+            assert_eq!(seen.iter().filter(|number| **number % 2 == 0).count(), FIXED, "{seen:?}");
+        }
+    };
+    let update = |thread| {
+        let mut numbers = Random(thread as u64);
+        for version in 1..rounds(5_000, 20) {
+            let (number, mut updater) = (2 * numbers.index(FIXED), list.update());
+            assert!(updater.find(|element| element.0 == number));
+            updater.replace_current((number, version)).unwrap();
+            updater.move_next();
+            match updater.current() {
+                Some((next, _)) if *next == number + 1 => assert!(updater.remove_current()),
+                _ => updater.insert_before((number + 1, version)),
+            }
+        }
+    };
+    beside(2, traverse, || threads(2, update));
+    assert_eq!(list.read().iter().count(), list.len());
+}
+
 #[test]
 fn each_element_is_dropped_once() {
     let domain = Domain::new();

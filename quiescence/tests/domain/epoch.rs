@@ -91,13 +91,14 @@ fn collectors_are_told_apart() {
     assert_eq!(one, one.clone());
     assert_ne!(one, other);
     assert_ne!(&one, epoch::default_collector());
-    assert_eq!(epoch::pin().collector(), Some(epoch::default_collector()));
-    assert!(!epoch::is_pinned());
     let handle = epoch::default_collector().register();
-    let guard = handle.pin();
-    assert_eq!(guard.collector(), Some(epoch::default_collector()));
-    assert!(epoch::is_pinned());
-    drop(guard);
+    for pin in [&epoch::pin as &dyn Fn() -> Guard, &|| handle.pin()] {
+        assert!(!epoch::is_pinned());
+        let guard = pin();
+        assert_eq!(guard.collector(), Some(epoch::default_collector()));
+        assert!(epoch::is_pinned());
+        drop(guard);
+    }
     assert!(!epoch::is_pinned());
 }
 

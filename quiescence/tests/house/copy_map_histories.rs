@@ -46,6 +46,8 @@ struct Copies<S> {
     map: CopyMap<u64, u64, S>,
     clock: AtomicU64,
     values: AtomicU64,
+    /// How many fillers come and go at once.
+    fillers: u64,
 }
 
 impl<S: BuildHasher + Default> Copies<S> {
@@ -76,11 +78,12 @@ impl<S: BuildHasher + Default> Copies<S> {
         let (map, new) = (&self.map, self.values.fetch_add(1, Relaxed));
         let (before, after) = match choice {
             1 => {
+                let fillers = FILLERS_FROM..FILLERS_FROM + self.fillers;
                 match numbers.below(3) {
-                    0 => map.extend((FILLERS_FROM..FILLERS_FROM + 40).map(|key| (key, new))),
+                    0 => map.extend(fillers.map(|key| (key, new))),
                     1 => map.reserve(numbers.below(500) as usize),
                     _ => {
-                        (FILLERS_FROM..FILLERS_FROM + 40).for_each(|key| _ = map.remove(&key));
+                        fillers.for_each(|key| _ = map.remove(&key));
                         map.shrink_to_fit();
                     }
                 }
@@ -124,10 +127,11 @@ impl<S: BuildHasher + Default> Copies<S> {
 }
 
 /// Has threads work on a map of each round, and checks the history of each key.
-fn histories_are_linearizable<S: BuildHasher + Default + Send + Sync>() {
+fn histories_are_linearizable<S: BuildHasher + Default + Send + Sync>(fillers: u64) {
     for round in 0..ROUNDS {
         let map = CopyMap::<u64, u64, S>::with_hasher(S::default());
-        let copies = Copies { map, clock: AtomicU64::new(0), values: AtomicU64::new(0) };
+        let (clock, values) = (AtomicU64::new(0), AtomicU64::new(0));
+        let copies = Copies { map, clock, values, fillers };
         let seed = |thread| THREADS as u64 * round + thread as u64;
         let logs = threads(THREADS, |thread| copies.work(&mut Random(seed(thread))));
         for key in 0..KEYS {
@@ -142,10 +146,12 @@ fn histories_are_linearizable<S: BuildHasher + Default + Send + Sync>() {
 
 #[test]
 fn histories_of_pairs_are_linearizable() {
-    histories_are_linearizable::<std::hash::RandomState>();
+    histories_are_linearizable::<std::hash::RandomState>(40);
+    // A table of thousands moves, by several threads.
+    histories_are_linearizable::<std::hash::RandomState>(2_000);
 }
 
 #[test]
 fn histories_of_crowded_pairs_are_linearizable() {
-    histories_are_linearizable::<Crowded>();
+    histories_are_linearizable::<Crowded>(40);
 }

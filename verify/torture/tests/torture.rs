@@ -168,6 +168,7 @@ fn slow_readers_beside_a_flood_and_short_threads_are_clean() {
 #[test]
 fn processes_that_are_stopped_and_that_fork_are_clean() {
     does(BEST, "processes,forks");
+    does(PORTABLE_FENCES, "forks");
 }
 
 /// A clean run about sleepable domains: everybody reads, every way is used, grace periods end.
@@ -205,7 +206,8 @@ fn hazard_pointers_exact_cells_and_epochs_are_clean_with_any_fences() {
 
 #[test]
 fn maps_are_clean() {
-    does(BEST, "maps");
+    // A round takes long.
+    complete(BEST, "maps", 4, &[DEFERRED]);
 }
 
 /// All at once. `RCU_TORTURE_SECONDS` says for how long. The tests of the single themes hold that

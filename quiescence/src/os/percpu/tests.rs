@@ -52,9 +52,26 @@ fn restartable() -> bool {
     path() == PerCpuPath::Restartable
 }
 
+/// Where there are sequences they happen: else all would count elsewhere, as exactly.
 #[test]
 fn sequences_leave_where_they_are_to() {
     path();
+    let (counted, summed) = together(|first| {
+        let (place, mut counted) = (AtomicPtr::new(first), 0);
+        for _ in 0..1_000 {
+            // SAFETY: every CPU has a word.
+            counted += u64::from(unsafe { increment(first) });
+            // SAFETY: as above.
+            counted += 3 * u64::from(unsafe { add_at::<0>(&place, 3) });
+            if counted >= 2 {
+                // SAFETY: as above.
+                counted -= 2 * u64::from(unsafe { take_at(&place, 2) });
+            }
+        }
+        counted
+    });
+    assert_eq!(summed, counted);
+    assert_eq!(counted != 0, restartable());
     let first = words();
     let (place, nowhere) = (AtomicPtr::new(first), AtomicPtr::new(std::ptr::null_mut()));
     // SAFETY: every CPU has a word.
