@@ -195,9 +195,8 @@ impl<S: Replace, const WORDS: usize> Worker for Registered<'_, S, WORDS> {
     }
 }
 
-/// Acts while another thread holds a section: until the act, or a
-/// panic of it, drops what it is given. When this returns, that thread's last destructors, which
-/// may free, have run.
+/// Acts while another thread holds a section: until the act, or a panic of it, drops what it is
+/// given. When this returns, that thread's last destructors, which may free, have run.
 pub(crate) fn while_held<R>(site: &dyn Site, act: impl FnOnce(Release<'_>) -> R) -> R {
     let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
     thread::scope(|scope| {

@@ -38,7 +38,6 @@ pub(crate) fn measure(make: Make, stall: Duration) -> Sample {
         let before = Phase::run(site, false, stall / BEFORE);
         let during = Phase::run(site, true, stall);
         let peaks = [during.unreclaimed_peak, during.bytes_peak].map(|peak| peak as f64);
-        // Not a number if the reader got no CPU before.
         let reads_percent = 100.0 * during.reads_per_second / before.reads_per_second;
         let values = [peaks[0], peaks[1], reads_percent, during.updates_per_second];
         Sample::new([&values[..], &during.bytes_at].concat(), both(before.judged, during.judged))

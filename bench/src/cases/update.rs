@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::replace::{Limit, Make, Site, Worker, drain, on_site, reads};
 use crate::clock::quantile_ns;
 use crate::sample::Sample;
-use crate::slices::{Act, Cue, Played, Scene, both};
+use crate::slices::{Act, Cue, Scene, both};
 
 /// Replacements between two samples of what waits, or two looks whether to stop.
 const BATCH: u64 = 64;
@@ -116,7 +116,9 @@ pub(crate) fn beside(make: Make, readers: usize, time: Duration) -> Sample {
             (updates, begin.elapsed())
         });
         drain(site, before, updates.0);
-        let reads = scene.played.iter().map(Played::per_second).sum();
+        // In the time of all: one that got its CPU when the others were done has read for a moment.
+        let reads = scene.played.iter().map(|played| played.result).sum::<u64>() as f64;
+        let reads = reads / scene.elapsed().as_secs_f64();
         // By one rule for all numbers of threads: readers that wait for a CPU are the point here.
         Sample::new([reads, updates.0 as f64 / updates.1.as_secs_f64()], None)
     })

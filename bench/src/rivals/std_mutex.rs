@@ -2,40 +2,86 @@
 //!
 //! McKenney's ladder of 2005: code locking, then data locking, ever finer.
 
+use std::hash::BuildHasher;
+use std::mem;
 use std::sync::{Mutex, PoisonError};
-
-use hashbrown::HashTable;
 
 use super::Rival;
 use crate::cases::loops::{Looped, reads};
-use crate::cases::maps::locked::{LockedMap, Shares};
-use crate::locks::{InPlace, lock};
-use crate::shapes;
+use crate::cases::maps::Map;
+use crate::locks::{InPlace, Lock, lock};
+use crate::shapes::{Hash, Key, Value};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("std-mutex")
         .locked::<Mutexes>()
         .locked_alone::<Mutexes>()
         .times(Looped::Read, reads::<InPlace<Mutexes>>),
-    Rival::new("mutex-per-bucket")
-        .table::<LockedMap<Buckets<HashTable<(Box<[u8]>, shapes::Value)>>, shapes::Hash>>(),
+    Rival::new("mutex-per-bucket").table::<Buckets>(),
     Rival::new("mutex-per-value").fixed::<InPlace<Mutexes>>(),
 ];
 
-/// A bucket for each key that there is at first.
-struct Buckets<T>(Box<[Mutex<T>]>);
+/// The entries of a bucket: a short list, as in the program that is printed.
+type List = Vec<(Key, Value)>;
 
-impl<T: Send + 'static> Shares<T> for Buckets<T> {
-    type Lock = Mutex<T>;
+/// A bucket for each key that there is at first. Keys are hashed before its lock is taken, and what
+/// is freed is freed when it is free again.
+struct Buckets(Box<[Mutex<List>]>);
 
-    fn new(keys: usize, make: impl Fn(usize) -> T) -> Self {
-        let bucket = |_| Mutex::new(make(0));
+impl Buckets {
+    #[inline(always)]
+    fn of(&self, key: &Key) -> &Mutex<List> {
+        &self.0[(Hash::default().hash_one(key) >> 32) as usize & (self.0.len() - 1)]
+    }
+}
+
+/// The value of a key, to be changed.
+#[inline(always)]
+fn find<'l>(list: &'l mut List, key: &Key) -> Option<&'l mut Value> {
+    list.iter_mut().find(|(known, _)| known == key).map(|(_, value)| value)
+}
+
+impl Map<Key, Value> for Buckets {
+    type Thread = ();
+
+    fn with_capacity(keys: usize) -> Self {
+        let bucket = |_| Mutex::new(List::new());
         Self((0..keys.max(1).next_power_of_two()).map(bucket).collect())
     }
 
-    #[inline]
-    fn of(&self, hash: u64) -> &Mutex<T> {
-        &self.0[(hash >> 32) as usize & (self.0.len() - 1)]
+    fn thread(&self) {}
+
+    #[inline(always)]
+    fn read<R>(&self, (): &mut (), key: &Key, look: impl FnOnce(&Value) -> R) -> Option<R> {
+        let entry =
+            |list: &List| list.iter().find(|(known, _)| known == key).map(|(_, value)| look(value));
+        self.of(key).read(entry)
+    }
+
+    #[inline(always)]
+    fn put(&self, (): &mut (), key: &Key, value: Value) -> bool {
+        let old = self.of(key).write(|list| {
+            if let Some(known) = find(list, key) {
+                return Some(mem::replace(known, value));
+            }
+            list.push((key.clone(), value));
+            None
+        });
+        old.is_some()
+    }
+
+    #[inline(always)]
+    fn replace(&self, (): &mut (), key: &Key, value: Value) {
+        self.of(key).write(|list| Some(mem::replace(find(list, key)?, value)));
+    }
+
+    #[inline(always)]
+    fn remove(&self, (): &mut (), key: &Key) -> bool {
+        let take = |list: &mut List| {
+            let number = list.iter().position(|(known, _)| known == key)?;
+            Some(list.swap_remove(number))
+        };
+        self.of(key).write(take).is_some()
     }
 }
 

@@ -22,8 +22,10 @@ use quiescence::sync::Counter;
 /// in a word of its own, so that counting does not become the contention that is being measured.
 ///
 /// Made by [`Ledger::leak`] and never freed: values that a design has not freed when it is dropped
-/// still report to it.
+/// still report to it. In lines of its own: each operation looks here for its CPU's words, and the
+/// design, which is allocated next, may write to its neighbours all the time.
 #[derive(Default)]
+#[repr(align(128))]
 pub(crate) struct Ledger {
     pub(crate) replaced: Counter,
     /// All that were ever freed, replaced or not.

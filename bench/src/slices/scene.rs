@@ -264,7 +264,7 @@ impl<R> Scene<R> {
     }
 
     /// From the first beginning to the last end: threads that share a CPU work one after the other.
-    fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         let spans = || self.played.iter().map(|played| &played.span);
         let begin = spans().map(|span| span.begin_ns).min().unwrap_or_default();
         let end = spans().map(|span| span.end_ns).max().unwrap_or_default();

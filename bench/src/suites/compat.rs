@@ -58,7 +58,7 @@ pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result
             let (ours, programs) = &*sides;
             let are_ours: Vec<bool> = case.rivals.iter().map(|rival| rival.ours).collect();
             let mut failed = None;
-            let case = session.interleave(rounds, case, budget, &mut |number| {
+            let case = session.interleave(rounds, case, budget, &mut |number, _| {
                 let ours = are_ours[number].then_some(&**ours);
                 let answer =
                     programs.measure(asked.flavor, ours, question, environment, metrics.len());

@@ -272,10 +272,8 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
             session.host.announce(&format_args!("{}: {} is filled", case.title, series.name));
             maps.push(scene.build(*kinds));
         }
-        let mut measured = 0;
-        session.interleave(rounds, case, budget, &mut |number| {
-            let seed = seed.wrapping_add(measured / kinds.len() as u64);
-            measured += 1;
+        session.interleave(rounds, case, budget, &mut |number, round| {
+            let seed = seed.wrapping_add(round.into());
             match maps.get(number) {
                 Some((map, operations)) => maps::measure(&**map, &scene.shape, *operations, seed),
                 None => scene.sample(kinds[number], seed),

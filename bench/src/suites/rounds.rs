@@ -216,14 +216,14 @@ impl<'a> Session<'a> {
         (is_measured || !self.host.must_stop()).then_some(case)
     }
 
-    /// Measures every rival in so many rounds; `measure` gets the number of the rival and gives one
-    /// value for each metric. Nothing if not one round was finished.
+    /// Measures every rival in so many rounds; `measure` gets the number of the rival, and of the
+    /// round, and gives one value for each metric. Nothing if not one round was finished.
     pub(crate) fn interleave(
         &mut self,
         rounds: u32,
         mut case: Case,
         budget: Duration,
-        measure: &mut dyn FnMut(usize) -> Sample,
+        measure: &mut dyn FnMut(usize, u32) -> Sample,
     ) -> Option<Case> {
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
         let mut tallies = vec![Tally::new(); case.rivals.len()];
@@ -239,7 +239,7 @@ impl<'a> Session<'a> {
                 let now = format!("{}: {}", case.title, case.rivals[number].name);
                 self.host.announce(&now);
                 defer_on_unwind!(eprintln!("while this was measured: {now}"));
-                let once = || (!self.host.must_stop()).then(|| measure(number));
+                let once = || (!self.host.must_stop()).then(|| measure(number, number_of_round));
                 round[number] = tallies[number].measure(once);
                 self.host.advance(budget);
             }
@@ -309,14 +309,18 @@ mod tests {
         let mut host = Quiet::default();
         let flag = host.flag();
         let mut order = Vec::new();
-        let case =
-            Session::new(&mut host, 4, seed).interleave(4, case(), Duration::ZERO, &mut |number| {
+        let case = Session::new(&mut host, 4, seed).interleave(
+            4,
+            case(),
+            Duration::ZERO,
+            &mut |number, _| {
                 order.push(number);
                 if order.len() == stop_after {
                     flag.store(true, std::sync::atomic::Ordering::Relaxed);
                 }
                 Sample::new([(number + 1) as f64, order.len() as f64], None)
-            });
+            },
+        );
         (order, case)
     }
 
@@ -386,7 +390,7 @@ mod tests {
     fn who_never_counts_has_a_reason_and_the_others_their_figures() {
         let mut host = Quiet::default();
         let mut session = Session::new(&mut host, 4, 1);
-        let mut sample = |number| {
+        let mut sample = |number, _| {
             let judged = if number == 1 { Err(Flaw::Taken) } else { Ok(()) };
             Sample::new([1.0, 1.0], Some(judged))
         };
@@ -405,11 +409,12 @@ mod tests {
         let mut host = Quiet::default();
         let flag = host.flag();
         let mut tried = 0;
-        let case = Session::new(&mut host, 4, 1).interleave(4, case(), Duration::ZERO, &mut |_| {
-            tried += 1;
-            flag.store(tried == 2, std::sync::atomic::Ordering::Relaxed);
-            Sample::new([1.0, 1.0], Some(Err(Flaw::Taken)))
-        });
+        let case =
+            Session::new(&mut host, 4, 1).interleave(4, case(), Duration::ZERO, &mut |_, _| {
+                tried += 1;
+                flag.store(tried == 2, std::sync::atomic::Ordering::Relaxed);
+                Sample::new([1.0, 1.0], Some(Err(Flaw::Taken)))
+            });
         assert!(case.is_none());
         assert_eq!(tried, 2, "a stop is heeded between two tries");
     }
@@ -418,15 +423,10 @@ mod tests {
     fn ratios_are_of_rounds_in_which_both_count() {
         let mut host = Quiet::default();
         let mut session = Session::new(&mut host, 6, 1);
-        let mut drawn = [0.0; 3];
-        let mut sample = |number: usize| {
-            drawn[number] += 1.0;
+        let mut sample = |number: usize, round: u32| {
             // All tries of the first round fail for one of them.
-            let is_away = number == 1 && drawn[number] <= f64::from(TRIES);
-            let round =
-                if number == 1 { drawn[number] - f64::from(TRIES) + 1.0 } else { drawn[number] };
-            let judged = if is_away { Err(Flaw::Taken) } else { Ok(()) };
-            Sample::new([round * round, 1.0], Some(judged))
+            let judged = if (number, round) == (1, 0) { Err(Flaw::Taken) } else { Ok(()) };
+            Sample::new([f64::from(round + 1).powi(2), 1.0], Some(judged))
         };
         let case = session.interleave(6, case(), Duration::ZERO, &mut sample).unwrap();
         assert_eq!((case.rivals[0].values[0].len(), case.rivals[1].values[0].len()), (6, 5));

@@ -137,7 +137,7 @@ impl Scenes<What> {
                     let flavours = rivals.iter().filter_map(|rival| Some(rival.wait?()));
                     let flavours: Vec<_> = flavours.collect();
                     let steps = steps_for(SECTION);
-                    let mut measure = |number: usize| {
+                    let mut measure = |number: usize, _| {
                         let flavour = &*flavours[number];
                         let beside = |readers, steps| Beside { flavour, readers, steps };
                         match what {
@@ -160,7 +160,8 @@ impl Scenes<What> {
                     What::Stall => {
                         stalls(session, case, (rounds, budget), |number| measures[number]())
                     }
-                    _ => session.interleave(rounds, case, budget, &mut |number| measures[number]()),
+                    _ => session
+                        .interleave(rounds, case, budget, &mut |number, _| measures[number]()),
                 })
             }
         }
@@ -194,7 +195,7 @@ fn stalls(
     mut sample: impl FnMut(usize) -> Sample,
 ) -> Option<Case> {
     let mut full = BTreeSet::new();
-    let mut case = session.interleave(rounds, case, budget, &mut |number| {
+    let mut case = session.interleave(rounds, case, budget, &mut |number, _| {
         let seen = sample(number);
         full.extend((seen.values[1] >= stall::BYTES_MAX as f64).then_some(number));
         seen

@@ -49,10 +49,8 @@ pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Re
             let operations = program.operations_in(count, budget);
             // What each round's threads have added up in their first form.
             let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-            let mut measured = 0;
-            let mut case = session.interleave(rounds, case, budget, &mut |number| {
-                let seed = seed.wrapping_add(measured / forms.len() as u64);
-                measured += 1;
+            let mut case = session.interleave(rounds, case, budget, &mut |number, round| {
+                let seed = seed.wrapping_add(round.into());
                 let (sample, seen) = program.measure(forms[number], count, operations, seed);
                 let first = sums.entry(seed).or_insert_with(|| seen.clone());
                 assert_eq!(*first, seen, "both forms of {} do the same", scene.id);

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::AtomicI32;
 
+use parking_lot::{Mutex, MutexGuard};
+
 use super::{MEMB, Registered};
 use crate::cases::enqueue::{BURST, Caller};
 use crate::cases::replace::{READS, Site, Worker};
@@ -142,11 +144,15 @@ pub(super) struct Calls {
     before: u64,
     queued: u64,
     _registered: Registered,
+    _only: MutexGuard<'static, ()>,
 }
 
 impl Calls {
+    /// Waits until there is no other.
     pub(super) fn new() -> Self {
-        Self { before: rivals_calls_sum(), queued: 0, _registered: Registered::new(&MEMB) }
+        static ONLY: Mutex<()> = Mutex::new(());
+        let _only = ONLY.lock();
+        Self { before: rivals_calls_sum(), queued: 0, _registered: Registered::new(&MEMB), _only }
     }
 }
 
@@ -155,8 +161,8 @@ impl Caller for Calls {
         let have_all_run = self.sum() - self.before == self.queued;
         assert!(count <= BURST && have_all_run, "a head is queued once at a time");
         self.queued += count;
-        // SAFETY: there are so many callbacks, none of which is queued, and this thread is
-        // registered.
+        // SAFETY: there are so many callbacks, which nobody else queues and none of which is
+        // queued, and this thread is registered.
         unsafe { rivals_calls_queue(count) };
     }
 
