@@ -1,7 +1,7 @@
 //! What of a design's objects is not freed yet.
 //!
 //! How many are freed, and how many were given up, say counters of the library's: whoever frees
-//! adds to the word of its CPU, at the same cost for all rivals, half a nanosecond. (Liburcu's count
+//! adds to the word of its CPU, at the same cost for all rivals, half a nanosecond. (Liburcu counts
 //! in C.) Where the library's path is the portable one, it is several, and a locked instruction:
 //! figures of the two paths are not to be compared. A design has its own, as a static: some free
 //! the last few of theirs in another one's measurement.
