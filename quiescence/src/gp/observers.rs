@@ -33,7 +33,8 @@ impl Observers {
     pub(crate) fn next_number() -> usize {
         static NUMBERS: AtomicUsize = AtomicUsize::new(1);
         // Relaxed: the number only has to be unique.
-        NUMBERS.fetch_add(2, Relaxed)
+        let next = NUMBERS.fetch_update(Relaxed, Relaxed, |number| number.checked_add(2));
+        next.expect("quiescence: there are no more numbers for domains")
     }
 
     /// The domain's name for people: its name, or else its number among those made at run time.
