@@ -264,11 +264,7 @@ pub(crate) fn implicit_slot<'c>(
     tag: &dyn Named,
     remember: impl FnOnce(&'c Slot),
 ) -> &'c Slot {
-    table::with_watched(domain, tag, |own, exits| {
-        let slot = own.implicit(domain, exits, remember);
-        table::note_given(slot);
-        slot
-    })
+    table::with_watched(domain, tag, |own, exits| given(own.implicit(domain, exits, remember)))
 }
 
 /// The slot of the thread's ordinary sections in a domain, if it is registered there.
@@ -278,20 +274,18 @@ pub(crate) fn existing_slot(domain: &DomainState) -> Option<&Slot> {
 
 /// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
 pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    table::with_watched(domain, tag, |own, _| {
-        let slot = own.for_handle(domain);
-        table::note_given(slot);
-        slot
-    })
+    table::with_watched(domain, tag, |own, _| given(own.for_handle(domain)))
 }
 
 /// Registers a slot for one QSBR handle.
 pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    table::with_watched(domain, tag, |own, _| {
-        let slot = own.for_qsbr(domain);
-        table::note_given(slot);
-        slot
-    })
+    table::with_watched(domain, tag, |own, _| given(own.for_qsbr(domain)))
+}
+
+/// The slot, of which the table is told [TT-3].
+fn given(slot: &Slot) -> &Slot {
+    table::note_given(slot);
+    slot
 }
 
 /// Releases an explicit handle.
