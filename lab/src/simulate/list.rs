@@ -63,3 +63,17 @@ fn owned<'a>(
     };
     numbers.into_iter().map(line).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_listed_once_with_all_who_have_it() {
+        let workloads = Workload::all();
+        let lines = owned(workloads.iter().map(|each| (each.name(), each.parameters())));
+        let bytes: Vec<_> = lines.iter().filter(|(name, _)| *name == "bytes").collect();
+        assert_eq!(bytes.len(), 1);
+        assert!(bytes[0].1.contains("idle 256") && bytes[0].1.contains("dbench 256"));
+    }
+}

@@ -189,6 +189,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn numbers_are_set_by_name() {
+        let set: Set = "blimit=10,20".parse().unwrap();
+        assert_eq!((set.name.as_str(), set.values), ("blimit", vec![10, 20]));
+    }
+
+    #[test]
+    fn lists_are_sweeps() {
+        let args = typed("--engine poll,tick --cpus 4,64 --tickless on,off --set a=1 --set b=2,3");
+        let what_if = args.unwrap().what_if;
+        let engines = what_if.engine.iter().flatten().map(|engine| engine.name());
+        assert_eq!(engines.collect::<Vec<_>>(), ["poll", "tick"]);
+        assert_eq!(what_if.cpus, [4, 64]);
+        assert_eq!(what_if.tickless, [true, false]);
+        assert_eq!(what_if.set.len(), 2);
+    }
+
+    #[test]
     fn times_have_units() {
         assert_eq!(time("500us"), Ok(500_000));
         assert_eq!(time("10s"), Ok(10_000_000_000));
