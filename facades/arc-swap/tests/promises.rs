@@ -1,6 +1,7 @@
 //! What programs rely on with arc-swap, each by its own test.
 
 use std::sync::Arc;
+use std::thread;
 
 use arc_swap::access::{Access, Constant, DynAccess, Map};
 use arc_swap::cache::Access as _;
@@ -44,6 +45,17 @@ fn compare_and_swap_takes_pointers_guards_and_addresses() {
 
 fn one_of(one: &Arc<i32>) -> Option<Arc<i32>> {
     Some(Arc::clone(one))
+}
+
+#[test]
+fn rcu_loses_no_update() {
+    let count = ArcSwap::from_pointee(0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..1_000).for_each(|_| drop(count.rcu(|n| **n + 1))));
+        }
+    });
+    assert_eq!(**count.load(), 4_000);
 }
 
 #[test]

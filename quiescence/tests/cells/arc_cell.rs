@@ -172,6 +172,61 @@ fn values_of_every_alignment_are_counted_right() {
     assert!(!Arc::ptr_eq(&nothing.swap(Arc::new(())), &nothing.load_full()));
 }
 
+/// Loads that are kept for a while beside updates of all kinds: all that was made is dropped once,
+/// and nothing is loaded that has been.
+fn readers_beside_updaters(readers: usize, updaters: usize, updates: u64) {
+    let live = Arc::default();
+    let make = |number| Arc::new(Counted::new(number, &live));
+    let cell = ArcCell::new(make(0));
+    let loads = AtomicUsize::new(0);
+    let read = |_| {
+        let mut kept = Vec::new();
+        let (cell, loads) = (&cell, &loads);
+        move || {
+            let loaded = cell.load();
+            loaded.whole();
+            kept.push(loaded);
+            if kept.len() == 12 {
+                kept.drain(..).for_each(|kept| _ = kept.whole());
+            }
+            loads.fetch_add(1, Relaxed);
+        }
+    };
+    let update = |_| {
+        for update in 0..updates {
+            // Each adds one, and only one of two ways takes it from a value that somebody else
+            // put there.
+            match update % 3 {
+                0 => drop(cell.rcu(|old| make(old.number + 1))),
+                1 => loop {
+                    let old = cell.load();
+                    let was = cell.compare_and_swap(&old, make(old.number + 1));
+                    if Arc::ptr_eq(&was, ArcGuard::as_inner(&old)) {
+                        break;
+                    }
+                },
+                _ => drop(cell.rcu(|old| old.clone())), // the same again
+            }
+        }
+    };
+    beside(readers, read, || {
+        threads(updaters, update);
+        until(|| readers == 0 || loads.load(Relaxed) != 0);
+    });
+    let last = cell.into_inner();
+    let changes = updates - updates / 3;
+    assert_eq!(last.number, changes * updaters as u64, "an update was lost");
+    assert_eq!(counted(&last), 1, "a reference is left over");
+    assert_eq!(live.load(Relaxed), 1);
+}
+
+#[test]
+fn counts_are_exact_and_everything_is_dropped_once() {
+    for (readers, updaters, updates) in [(4, 3, 999), (0, 4, 1_500), (6, 1, 3_000)] {
+        readers_beside_updaters(readers, updaters, rounds(updates, 9));
+    }
+}
+
 #[test]
 fn swaps_hand_each_reference_to_one_thread() {
     const EACH: u64 = rounds(1_000, 20);
