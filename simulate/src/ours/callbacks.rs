@@ -9,7 +9,7 @@ use grace::{Segments, Urgency};
 use super::costs::ns;
 use super::options::Algorithm;
 use super::report::Spending;
-use super::world::{Frame, Next, ThreadId, World};
+use super::world::{Me, ThreadId, World};
 use crate::events::Time;
 
 pub(super) type QueueId = usize;
@@ -59,71 +59,6 @@ pub(super) struct Callbacks {
     pub(super) of_thread: Vec<Option<QueueId>>,
     pub(super) charged: Amount,
     pub(super) waiting: Amount,
-}
-
-/// Asking for a grace period on behalf of what is open in a queue.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Close {
-    queue: QueueId,
-    urgency: Urgency,
-    asked: bool,
-}
-
-/// Running some of what is ready in a queue. Gives back how many.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    queue: QueueId,
-    least: u64,
-    claimed: Option<u64>,
-}
-
-impl Run {
-    pub(super) const fn new(queue: QueueId, least: u64) -> Self {
-        Self { queue, least, claimed: None }
-    }
-}
-
-/// The thread's part, now and then.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tend {
-    contents: Contents,
-    step: TendStep,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum TendStep {
-    Closes,
-    Runs,
-    Advances,
-    Hurries,
-    Ends,
-}
-
-impl Tend {
-    pub(super) const fn new(contents: Contents) -> Self {
-        Self { contents, step: TendStep::Closes }
-    }
-}
-
-/// Waiting for a grace period at the limit, and running what is ready then.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Settle {
-    queue: Option<QueueId>,
-    step: SettleStep,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum SettleStep {
-    Closes,
-    Waits,
-    Runs,
-    Ran,
-}
-
-impl Settle {
-    pub(super) const fn new(queue: Option<QueueId>) -> Self {
-        Self { queue, step: SettleStep::Closes }
-    }
 }
 
 impl World<'_> {
@@ -194,63 +129,36 @@ impl World<'_> {
         queue.open != Amount::NONE || queue.segments.has_untagged()
     }
 
-    pub(super) const fn close(queue: QueueId, urgency: Urgency) -> Frame {
-        Frame::Close(Close { queue, urgency, asked: false })
-    }
-
-    pub(super) fn close_step(&mut self, frame: &mut Close) -> Next {
-        if !frame.asked {
-            frame.asked = true;
-            return match self.is_open(frame.queue) {
-                true => Next::Spend(self.options.costs.request_ns(), Spending::GracePeriods),
-                false => Next::Done,
-            };
-        }
+    /// Asks for a grace period on behalf of what is open in a queue.
+    fn close(&mut self, at: QueueId, urgency: Urgency) {
         let sequence = self.domain.machine.sequence();
-        let queue = &mut self.callbacks.queues[frame.queue];
+        let queue = &mut self.callbacks.queues[at];
         queue.segments.advance(sequence);
         let closed = queue.close();
         queue.segments.push(closed);
         if queue.segments.has_untagged() {
-            let cookie = self.domain.machine.request(frame.urgency);
+            let cookie = self.domain.machine.request(urgency);
             queue.segments.accelerate(cookie);
         }
-        Next::Done
     }
 
-    pub(super) fn run_step(&mut self, id: ThreadId, frame: &mut Run) -> Next {
-        let own = self.callbacks.of_thread.get(id) == Some(&Some(frame.queue));
-        let callback_ps = self.options.costs.callback_ps(own);
-        match frame.claimed {
-            None => {
-                let sequence = self.domain.machine.sequence();
-                let queue = &mut self.callbacks.queues[frame.queue];
-                self.threads[id].result = 0;
-                if queue.running {
-                    return Next::Done;
-                }
-                queue.segments.advance(sequence);
-                let ready = queue.segments.ready();
-                let mut claimed = batch::in_one_go(ready, frame.least, BATCH);
-                if claimed == 0 {
-                    return Next::Done;
-                }
-                if batch::is_timed(claimed) {
-                    // The clock is looked at after so many.
-                    let most = (self.options.run_ns * 1_000).div_ceil(callback_ps.max(1));
-                    claimed = claimed.min(most.max(1).div_ceil(RUN_CHUNK) * RUN_CHUNK);
-                }
-                queue.running = true;
-                frame.claimed = Some(claimed);
-                let lock_ns = ns(self.options.costs.machine.lock);
-                Next::Spend(lock_ns + ns(claimed * callback_ps), Spending::Callbacks)
-            }
-            Some(claimed) => {
-                self.finish(frame.queue, claimed, own);
-                self.threads[id].result = claimed;
-                Next::Done
-            }
+    /// How many of the ready callbacks of a queue, each of which takes so long, are run in one go:
+    /// none if another thread runs some.
+    fn claim(&mut self, at: QueueId, least: u64, callback_ps: u64) -> u64 {
+        let sequence = self.domain.machine.sequence();
+        let queue = &mut self.callbacks.queues[at];
+        if queue.running {
+            return 0;
         }
+        queue.segments.advance(sequence);
+        let mut claimed = batch::in_one_go(queue.segments.ready(), least, BATCH);
+        if batch::is_timed(claimed) {
+            // The clock is looked at after so many.
+            let most = (self.options.run_ns * 1_000).div_ceil(callback_ps.max(1));
+            claimed = claimed.min(most.max(1).div_ceil(RUN_CHUNK) * RUN_CHUNK);
+        }
+        queue.running = claimed != 0;
+        claimed
     }
 
     /// So many callbacks have run.
@@ -280,78 +188,9 @@ impl World<'_> {
         self.uncharge(returned);
     }
 
-    pub(super) fn tend_step(&mut self, id: ThreadId, frame: &mut Tend) -> Next {
-        let at = self.queue_of(id);
-        match (frame.step, frame.contents) {
-            (TendStep::Closes, contents) => {
-                let alone = contents == Contents::Objects && self.domain.alone;
-                let full = self.is_full(at, if alone { BATCH_ALONE } else { BATCH });
-                frame.step = match contents {
-                    Contents::Objects => TendStep::Runs,
-                    Contents::Closures if full => TendStep::Advances,
-                    Contents::Closures => TendStep::Ends,
-                };
-                if full {
-                    self.trim(at);
-                    return Next::Call(Self::close(at, batch::urgency(self.zone())));
-                }
-                Next::Spend(0, Spending::Own)
-            }
-            (TendStep::Runs, _) => {
-                frame.step = TendStep::Advances;
-                Next::Call(Frame::Run(Run::new(at, RUN_SHARE)))
-            }
-            (TendStep::Advances, contents) => {
-                let ran = self.threads[id].result;
-                let (advances, then) = match contents {
-                    Contents::Objects => (batch::advances(ran, || self.wants(at)), TendStep::Ends),
-                    Contents::Closures => (true, TendStep::Hurries),
-                };
-                frame.step = then;
-                let frame = advances.then(|| self.advance(id, false)).flatten();
-                frame.map_or(Next::Spend(0, Spending::Own), Next::Call)
-            }
-            (TendStep::Hurries, _) => {
-                self.hurry_worker();
-                Next::Done
-            }
-            (TendStep::Ends, _) => Next::Done,
-        }
-    }
-
     fn is_full(&self, at: QueueId, batch: u64) -> bool {
         let queue = &self.callbacks.queues[at];
         batch::is_full(queue.open.objects, queue.open.bytes, batch, self.options.limit)
-    }
-
-    pub(super) fn settle_step(&mut self, id: ThreadId, frame: &mut Settle) -> Next {
-        match frame.step {
-            SettleStep::Closes => {
-                frame.step = SettleStep::Waits;
-                match frame.queue {
-                    Some(queue) => Next::Call(Self::close(queue, Urgency::Expedited)),
-                    None => Next::Spend(0, Spending::Own),
-                }
-            }
-            SettleStep::Waits => {
-                frame.step = SettleStep::Runs;
-                Next::Call(self.waits(Urgency::Expedited))
-            }
-            SettleStep::Runs => {
-                let Some(queue) = frame.queue else { return Next::Done };
-                frame.step = SettleStep::Ran;
-                Next::Call(Frame::Run(Run::new(queue, self.options.run_min)))
-            }
-            SettleStep::Ran => {
-                let Some(queue) = frame.queue else { return Next::Done };
-                if self.threads[id].result != 0 && self.zone() != Zone::Free {
-                    frame.step = SettleStep::Runs;
-                    return Next::Spend(0, Spending::Own);
-                }
-                self.trim(queue);
-                Next::Done
-            }
-        }
     }
 
     /// Callbacks that liburcu's thread takes, all at once: how many there are in all queues.
@@ -374,6 +213,74 @@ impl World<'_> {
         match self.options.algorithm {
             Algorithm::Library { .. } => self.announce(),
             Algorithm::Liburcu => self.wake_call_thread(),
+        }
+    }
+}
+
+impl Me<'_, '_> {
+    /// Asks for a grace period on behalf of what is open in a queue.
+    pub(super) async fn close(self, at: QueueId, urgency: Urgency) {
+        if self.world().is_open(at) {
+            self.spend(self.costs().request_ns(), Spending::GracePeriods).await;
+            self.world().close(at, urgency);
+        }
+    }
+
+    /// Runs some of what is ready in a queue, at least so many. Returns how many.
+    pub(super) async fn run(self, at: QueueId, least: u64) -> u64 {
+        let own = self.world().callbacks.of_thread.get(self.id) == Some(&Some(at));
+        let callback_ps = self.costs().callback_ps(own);
+        let claimed = self.world().claim(at, least, callback_ps);
+        if claimed != 0 {
+            let taken_ns = ns(self.costs().machine.lock) + ns(claimed * callback_ps);
+            self.spend(taken_ns, Spending::Callbacks).await;
+            self.world().finish(at, claimed, own);
+        }
+        claimed
+    }
+
+    /// The thread's part, now and then.
+    pub(super) async fn tend(self, contents: Contents) {
+        let is_objects = contents == Contents::Objects;
+        let (at, full) = {
+            let mut world = self.world();
+            let at = world.queue_of(self.id);
+            let alone = is_objects && world.domain.alone;
+            (at, world.is_full(at, if alone { BATCH_ALONE } else { BATCH }))
+        };
+        if full {
+            self.world().trim(at);
+            let urgency = batch::urgency(self.world().zone());
+            self.close(at, urgency).await;
+        } else {
+            self.spend(0, Spending::Own).await;
+        }
+        if is_objects {
+            let ran = self.run(at, RUN_SHARE).await;
+            if batch::advances(ran, || self.world().wants(at)) {
+                self.advance(false).await;
+            }
+        } else if full {
+            self.advance(false).await;
+            self.world().hurry_worker();
+        }
+    }
+
+    /// Waits for a grace period at the limit, and runs what is ready then in its queue if it is to
+    /// run any.
+    pub(super) async fn settle(self, runs: Option<QueueId>) {
+        match runs {
+            Some(at) => self.close(at, Urgency::Expedited).await,
+            None => self.spend(0, Spending::Own).await,
+        }
+        self.waits(Urgency::Expedited).await;
+        let Some(at) = runs else { return };
+        loop {
+            let ran = self.run(at, self.options().run_min).await;
+            let mut world = self.world();
+            if ran == 0 || world.zone() == Zone::Free {
+                return world.trim(at);
+            }
         }
     }
 }

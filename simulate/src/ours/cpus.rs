@@ -213,23 +213,24 @@ impl World<'_> {
         }
     }
 
-    /// A stage is over, if nothing came in between.
-    pub(super) fn end(&mut self, at: usize, generation: u64) {
+    /// A stage is over, if nothing came in between: the thread that it is of takes its next step.
+    pub(super) fn end(&mut self, at: usize, generation: u64) -> Option<(usize, ThreadId)> {
         if self.cpus[at].generation != generation {
-            return;
+            return None;
         }
-        let Some(id) = self.cpus[at].queue.current() else { return };
+        let id = self.cpus[at].queue.current()?;
         self.threads[id].left_ns = std::mem::take(&mut self.threads[id].extend_ns);
         if self.threads[id].left_ns != 0 {
             self.expect_end(at, id);
-            return;
+            return None;
         }
         self.account(at);
-        self.proceed(id);
-        self.after_step(at, id);
+        self.steps_at = self.threads[id].cpu;
+        Some((at, id))
     }
 
-    fn after_step(&mut self, at: usize, id: ThreadId) {
+    /// It has taken its step.
+    pub(super) fn after_step(&mut self, at: usize, id: ThreadId) {
         if self.threads[id].asleep {
             self.pause_reader(id);
             self.cpus[at].generation += 1;

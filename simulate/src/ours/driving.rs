@@ -8,11 +8,11 @@ use grace::worker::Attention;
 use grace::{Action, Cookie, Event, Hint, Machine, Number, Start, Urgency, word};
 
 use super::costs::ns;
-use super::handover::{Away, Conduct, LooksOn};
+use super::handover::{Away, Conduct};
 use super::options::{Algorithm, Role};
 use super::readers::{Announced, ReaderId};
 use super::report::Spending;
-use super::world::{Frame, Happening, Next, ThreadId, World};
+use super::world::{Happening, Me, ThreadId, World};
 use crate::events::Time;
 
 /// Looks of a driver that spins which are taken at once, while no holdout can leave.
@@ -70,69 +70,6 @@ impl Domain {
             alone: false,
             registry_until: 0,
         }
-    }
-}
-
-/// Waiting for a grace period, from the request on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wait {
-    urgency: Urgency,
-    step: WaitStep,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum WaitStep {
-    Asks,
-    Requests,
-    Waits(Cookie),
-}
-
-impl Wait {
-    pub(super) const fn new(urgency: Urgency) -> Self {
-        Self { urgency, step: WaitStep::Asks }
-    }
-}
-
-/// Driving the machine.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Drive {
-    /// Until this is done; none: as far as is possible without waiting.
-    until: Option<Cookie>,
-    passing: Passing,
-    /// Readers of the driver's own, which are quiescent.
-    own: usize,
-    /// Its number, and whether it took another one's place and has taken no step yet.
-    term: u64,
-    took_over: bool,
-    doing: Doing,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Doing {
-    Begins,
-    Fences,
-    Announces(Number),
-    Scans(Number),
-    Marks,
-    Sleeps,
-    Naps,
-    Completes,
-}
-
-impl Drive {
-    /// A driver that does not wait; at a tick, if it is the worker.
-    const fn in_passing(tick: bool, own: usize, term: u64) -> Self {
-        let passing = Passing::new(tick);
-        Self { until: None, passing, own, term, took_over: false, doing: Doing::Begins }
-    }
-
-    pub(super) const fn until(cookie: Cookie, own: usize, term: u64) -> Self {
-        Self { until: Some(cookie), ..Self::in_passing(false, own, term) }
-    }
-
-    /// In the place of another one.
-    pub(super) const fn taken_over(self) -> Self {
-        Self { took_over: true, ..self }
     }
 }
 
@@ -220,41 +157,6 @@ impl World<'_> {
 
     // ---- requests -----------------------------------------------------------------------------
 
-    pub(super) fn wait_step(&mut self, frame: &mut Wait) -> Next {
-        match frame.step {
-            WaitStep::Asks => {
-                frame.step = WaitStep::Requests;
-                Next::Spend(self.options.costs.request_ns(), Spending::GracePeriods)
-            }
-            WaitStep::Requests => {
-                let cookie = self.domain.machine.request(frame.urgency);
-                frame.step = WaitStep::Waits(cookie);
-                Next::Spend(0, Spending::GracePeriods)
-            }
-            WaitStep::Waits(cookie) => {
-                if self.domain.machine.sequence().is_done(cookie) {
-                    Next::Done
-                } else {
-                    Next::Call(Frame::LooksOn(LooksOn::new(cookie)))
-                }
-            }
-        }
-    }
-
-    /// A driver that takes the steps that can be taken without waiting, if there are any.
-    pub(super) fn advance(&mut self, id: ThreadId, tick: bool) -> Option<Frame> {
-        if !self.domain.machine.is_wanted() {
-            return None;
-        }
-        let takes_over = self.domain.driven;
-        if takes_over && !self.supersede_in_passing() {
-            return None;
-        }
-        let term = self.begin_term();
-        let drive = Drive::in_passing(tick, self.own(id), term);
-        Some(Frame::Drive(if takes_over { drive.taken_over() } else { drive }))
-    }
-
     fn wake_followers(&mut self) {
         for follower in std::mem::take(&mut self.domain.followers) {
             self.wake_at_cost(follower);
@@ -268,134 +170,53 @@ impl World<'_> {
         assert!(observed.is_ok(), "each action is reported by its own event: {observed:?}");
     }
 
-    pub(super) fn drive_step(&mut self, id: ThreadId, frame: &mut Drive) -> Next {
-        if frame.term != self.domain.conduct.term {
-            return Next::Done; // another one has taken its place
+    /// The driver of this term takes a step. False if another thread has taken its place.
+    fn goes_on(&mut self, term: u64) -> bool {
+        let goes_on = term == self.domain.conduct.term;
+        if goes_on {
+            self.domain.conduct.steps += 1;
+            self.domain.conduct.away = Away::Works;
         }
-        self.domain.conduct.steps += 1;
-        self.domain.conduct.away = Away::Works;
-        match frame.doing {
-            Doing::Begins => {}
-            Doing::Fences => self.observe(Event::Fenced),
-            Doing::Announces(number) => {
-                let Announced { number: before, .. } = self.domain.announced;
-                self.domain.announced = Announced { number, since: self.events.now(), before };
-                self.observe(Event::Announced);
-            }
-            Doing::Scans(number) => {
-                let holdouts = self.scan(number);
-                frame.passing.scanned();
-                self.observe(Event::Scanned { holdouts });
-            }
-            Doing::Marks => {
-                if self.sleeps_for_holdouts(id) {
-                    self.domain.conduct.away = Away::Sleeps;
-                    frame.doing = Doing::Sleeps;
-                    return Next::Sleep;
-                }
-                self.observe(Event::Woken);
-            }
-            Doing::Sleeps | Doing::Naps => self.observe(Event::Woken),
-            Doing::Completes => {
-                self.complete();
-                self.observe(Event::Completed);
-                self.wake_followers();
-                let sequence = self.domain.machine.sequence();
-                if frame.until.is_none_or(|cookie| sequence.is_done(cookie)) {
-                    return self.leave();
-                }
-            }
-        }
-        self.drive_on(id, frame)
+        goes_on
     }
 
     /// The driver leaves; a thread that waits for a later grace period may drive.
-    fn leave(&mut self) -> Next {
+    fn leave(&mut self) {
         self.domain.driven = false;
         self.wake_followers();
-        Next::Done
     }
 
-    fn drive_on(&mut self, id: ThreadId, frame: &mut Drive) -> Next {
+    /// A grace period begins, which a driver may take over. What its fence takes: the registry's
+    /// lock, and a fence: a full one is as an atomic operation.
+    fn fence(&mut self, id: ThreadId, own: usize, took_over: bool) -> Time {
+        if !took_over {
+            self.domain.began = self.events.now();
+        }
+        let needed = fence_needed(self.domain.registered.len(), own, self.domain.light);
+        self.domain.alone = needed.is_none();
+        if self.domain.alone {
+            self.observe(Event::Alone);
+        }
         let costs = &self.options.costs;
-        loop {
-            let took_over = std::mem::take(&mut frame.took_over);
-            let taken_ns = match self.domain.machine.poll() {
-                Action::Idle => return self.leave(),
-                Action::Fence => {
-                    if !took_over {
-                        self.domain.began = self.events.now();
-                    }
-                    let readers = self.domain.registered.len();
-                    let needed = fence_needed(readers, frame.own, self.domain.light);
-                    self.domain.alone = needed.is_none();
-                    frame.doing = Doing::Fences;
-                    // The registry's lock, and a fence: a full one is as an atomic operation.
-                    ns(costs.machine.lock)
-                        + match needed {
-                            None => {
-                                self.observe(Event::Alone);
-                                frame.doing = Doing::Begins;
-                                ns(costs.machine.atomic)
-                            }
-                            Some(Needed::Heavy) => self.membarrier(id),
-                            Some(Needed::Full) => ns(costs.machine.atomic),
-                        }
-                }
-                Action::Announce(number) => {
-                    frame.doing = Doing::Announces(number);
-                    costs.announce_ns()
-                }
-                Action::Scan(number) => {
-                    frame.doing = Doing::Scans(number);
-                    self.scan_ns(number, frame)
-                }
-                // The driver before has waited; what for may have come.
-                Action::Wait(_) if took_over && frame.until.is_some() => {
-                    self.observe(Event::Woken);
-                    continue;
-                }
-                Action::Wait(hint) => match self.wait_for_readers(id, frame, hint) {
-                    Some(next) => return next,
-                    None => continue,
-                },
-                Action::Complete(_) => {
-                    frame.doing = Doing::Completes;
-                    ns(costs.machine.atomic)
-                }
-            };
-            return Next::Spend(ns(costs.machine.engine) + taken_ns, Spending::GracePeriods);
-        }
+        ns(costs.machine.lock)
+            + match needed {
+                Some(Needed::Heavy) => self.membarrier(id),
+                None | Some(Needed::Full) => ns(costs.machine.atomic),
+            }
     }
 
-    /// The machine wants its driver to wait. None if that is over at once.
-    fn wait_for_readers(&mut self, id: ThreadId, frame: &mut Drive, hint: Hint) -> Option<Next> {
-        if frame.until.is_none() {
-            if frame.passing.wait_has_ended(hint) {
-                self.observe(Event::Woken);
-                return None;
-            }
-            return Some(self.leave());
-        }
-        match hint {
-            Hint::Again => {
-                self.observe(Event::Woken);
-                None
-            }
-            Hint::Sleep => {
-                frame.doing = Doing::Marks;
-                let holdouts = self.domain.holdouts.len();
-                self.domain.holdouts.iter().for_each(|&at| self.readers[at].marked = true);
-                self.domain.marks = holdouts;
-                let ns = self.options.costs.mark_ns(holdouts as u64) + self.membarrier(id);
-                Some(Next::Spend(ns, Spending::GracePeriods))
-            }
-            Hint::Tick => {
-                self.domain.conduct.away = Away::Naps(TICK_NS);
-                frame.doing = Doing::Naps;
-                Some(Next::SleepFor(TICK_NS))
-            }
-        }
+    fn announces(&mut self, number: Number) {
+        let Announced { number: before, .. } = self.domain.announced;
+        self.domain.announced = Announced { number, since: self.events.now(), before };
+        self.observe(Event::Announced);
+    }
+
+    /// Marks the holdouts. What that takes.
+    fn mark(&mut self, id: ThreadId) -> Time {
+        let holdouts = self.domain.holdouts.len();
+        self.domain.holdouts.iter().for_each(|&at| self.readers[at].marked = true);
+        self.domain.marks = holdouts;
+        self.options.costs.mark_ns(holdouts as u64) + self.membarrier(id)
     }
 
     /// After the fence: looks at the marked readers a second time. Returns whether some are left.
@@ -411,25 +232,27 @@ impl World<'_> {
         if sleeps {
             self.domain.sleeper = Some(id);
             self.counted.driver_sleeps += 1;
+            self.domain.conduct.away = Away::Sleeps;
         }
         sleeps
     }
 
-    /// What a scan takes: of all readers, or of the holdouts. Of a driver that spins several at
-    /// once, as long as none of these can leave: the machine hears of each.
-    fn scan_ns(&mut self, number: Number, frame: &mut Drive) -> Time {
+    /// What a scan takes: of all readers, or of the holdouts. Of a driver that spins (`spins`)
+    /// several at once, as long as none of these can leave: the machine hears of each. Also
+    /// returns whether a scan is left to be made: not if the machine wants no other one now.
+    fn scan_ns(&mut self, number: Number, spins: bool) -> (Time, bool) {
         let now = self.events.now();
         let costs = &self.options.costs;
         if self.domain.pass != Some(number) {
             let written = self.look_at_all();
             let scan_ns = costs.scan_ns(self.domain.registered.len() as u64, written);
             self.domain.registry_until = now + scan_ns;
-            return scan_ns;
+            return (scan_ns, true);
         }
         let holdouts = self.domain.holdouts.len();
         let rescan_ns = costs.rescan_ns(holdouts as u64);
-        if frame.until.is_none() {
-            return rescan_ns;
+        if !spins {
+            return (rescan_ns, true);
         }
         // Less than those who look on have patience: each look is progress.
         let mut in_vain = LOOKS_AT_ONCE.min(PATIENCE_NS / 2 / rescan_ns);
@@ -446,17 +269,15 @@ impl World<'_> {
         while looks <= in_vain {
             self.observe(Event::Scanned { holdouts });
             if self.domain.machine.poll() != Action::Wait(Hint::Again) {
-                frame.doing = Doing::Begins; // the next step asks the machine
-                return looks * rescan_ns;
+                return (looks * rescan_ns, false);
             }
             self.observe(Event::Woken);
             looks += 1;
         }
-        looks * rescan_ns
+        (looks * rescan_ns, true)
     }
 
-    /// Counts the holdouts.
-    fn scan(&mut self, number: Number) -> usize {
+    fn scan(&mut self, number: Number) {
         self.counted.scans += 1;
         let now = self.events.now();
         let mut holdouts = std::mem::take(&mut self.domain.holdouts);
@@ -474,12 +295,14 @@ impl World<'_> {
             self.readers[reader].place.is_some() && self.is_holdout(reader)
         });
         self.domain.holdouts = holdouts;
-        self.domain.holdouts.len()
+        self.observe(Event::Scanned { holdouts: self.domain.holdouts.len() });
     }
 
     fn complete(&mut self) {
         self.counted.grace_periods += 1;
         self.check_end(self.domain.began);
+        self.observe(Event::Completed);
+        self.wake_followers();
     }
 
     /// If that is to be checked: no reader is in a section that had begun before `began`.
@@ -494,5 +317,133 @@ impl World<'_> {
             let is_inside = self.readers[reader].is_inside_since_before(began);
             self.counted.violations += u64::from(is_inside);
         }
+    }
+}
+
+pub(super) const GP: Spending = Spending::GracePeriods;
+
+impl Me<'_, '_> {
+    /// Waits for a grace period, from the request on.
+    pub(super) async fn waits_in_library(self, urgency: Urgency) {
+        self.spend(self.costs().request_ns(), GP).await;
+        let cookie = self.world().domain.machine.request(urgency);
+        self.look_on(cookie).await;
+    }
+
+    /// Takes the steps that can be taken without waiting; `tick`: it is the worker. Returns
+    /// whether there were any.
+    pub(super) async fn advance(self, tick: bool) -> bool {
+        let takes_over = {
+            let mut world = self.world();
+            let takes_over = world.domain.driven;
+            let is_wanted = world.domain.machine.is_wanted();
+            if !is_wanted || takes_over && !world.supersede_in_passing() {
+                return false;
+            }
+            takes_over
+        };
+        self.drive(None, tick, takes_over).await;
+        true
+    }
+
+    /// Drives the machine: until the grace period of this cookie has ended, or, without one, as
+    /// far as is possible without waiting. `takes_over`: in the place of another driver.
+    pub(super) async fn drive(self, until: Option<Cookie>, tick: bool, mut takes_over: bool) {
+        let mut passing = Passing::new(tick);
+        // Readers of the driver's own, which are quiescent; and its number.
+        let (own, term) = {
+            let mut world = self.world();
+            (world.own(self.id), world.begin_term())
+        };
+        self.world().goes_on(term);
+        loop {
+            let took_over = std::mem::take(&mut takes_over);
+            let action = self.world().domain.machine.poll();
+            match action {
+                Action::Idle => return self.world().leave(),
+                Action::Fence => {
+                    let ns = self.world().fence(self.id, own, took_over);
+                    if !self.takes_step(term, ns).await {
+                        return;
+                    }
+                    let mut world = self.world();
+                    if !world.domain.alone {
+                        world.observe(Event::Fenced);
+                    }
+                }
+                Action::Announce(number) => {
+                    if !self.takes_step(term, self.costs().announce_ns()).await {
+                        return;
+                    }
+                    self.world().announces(number);
+                }
+                Action::Scan(number) => {
+                    let (ns, is_left) = self.world().scan_ns(number, until.is_some());
+                    if !self.takes_step(term, ns).await {
+                        return;
+                    }
+                    if is_left {
+                        passing.scanned();
+                        self.world().scan(number);
+                    }
+                }
+                // The driver before has waited; what for may have come.
+                Action::Wait(_) if took_over && until.is_some() => {
+                    self.world().observe(Event::Woken);
+                }
+                Action::Wait(hint) if until.is_none() => {
+                    if !passing.wait_has_ended(hint) {
+                        return self.world().leave();
+                    }
+                    self.world().observe(Event::Woken);
+                }
+                Action::Wait(hint) => {
+                    if !self.waits_for_readers(term, hint).await {
+                        return;
+                    }
+                    self.world().observe(Event::Woken);
+                }
+                Action::Complete(_) => {
+                    if !self.takes_step(term, ns(self.costs().machine.atomic)).await {
+                        return;
+                    }
+                    let mut world = self.world();
+                    world.complete();
+                    let sequence = world.domain.machine.sequence();
+                    if until.is_none_or(|cookie| sequence.is_done(cookie)) {
+                        return world.leave();
+                    }
+                }
+            }
+        }
+    }
+
+    /// The driver of this term takes a step, which takes so long. False if another thread has
+    /// taken its place meanwhile.
+    async fn takes_step(self, term: u64, taken_ns: Time) -> bool {
+        self.spend(ns(self.costs().machine.engine) + taken_ns, GP).await;
+        self.world().goes_on(term)
+    }
+
+    /// The machine wants its driver to wait. False if another thread has taken its place
+    /// meanwhile.
+    async fn waits_for_readers(self, term: u64, hint: Hint) -> bool {
+        match hint {
+            Hint::Again => return true,
+            Hint::Sleep => {
+                let ns = self.world().mark(self.id);
+                self.spend(ns, GP).await;
+                let goes_on = self.world().goes_on(term);
+                if !goes_on || !self.world().sleeps_for_holdouts(self.id) {
+                    return goes_on;
+                }
+                self.sleep().await;
+            }
+            Hint::Tick => {
+                self.world().domain.conduct.away = Away::Naps(TICK_NS);
+                self.sleep_for(TICK_NS).await;
+            }
+        }
+        self.world().goes_on(term)
     }
 }

@@ -7,8 +7,8 @@
 use grace::Cookie;
 use grace::handover::{PassersPatience, Patience};
 
-use super::driving::Drive;
-use super::world::{Frame, Next, ThreadId, World};
+use super::driving::Domain;
+use super::world::{Me, ThreadId, World};
 use crate::events::Time;
 
 /// What the driver is at.
@@ -44,64 +44,34 @@ impl Conduct {
     }
 }
 
-/// A waiter: it drives, or looks on while another thread does.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LooksOn {
-    cookie: Cookie,
-    patience: Patience,
-    step: Step,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Looks,
-    /// Among the followers, for so long.
-    Sleeps(Time),
-}
-
-impl LooksOn {
-    pub(super) const fn new(cookie: Cookie) -> Self {
-        Self { cookie, patience: Patience::NEW, step: Step::Looks }
-    }
-}
-
 impl World<'_> {
-    /// Waits until the cookie's grace period has ended.
-    pub(super) fn look_on(&mut self, id: ThreadId, frame: &mut LooksOn) -> Next {
-        match frame.step {
-            Step::Looks => {}
-            Step::Sleeps(ns) => {
-                frame.step = Step::Looks;
-                let followers = self.domain.followers.len();
-                self.domain.followers.retain(|follower| *follower != id);
-                let was_notified = followers == self.domain.followers.len();
-                let (steps, least_ns) = (self.domain.conduct.steps, self.domain.conduct.least_ns());
-                let has_run_out = !was_notified && frame.patience.slept(steps, ns, least_ns);
-                if has_run_out && self.domain.driven && !self.is_asleep() {
-                    return self.take_over(id, frame.cookie);
-                }
-            }
-        }
-        let sequence = self.domain.machine.sequence();
-        if sequence.is_done(frame.cookie) {
-            return Next::Done;
-        }
-        if !self.domain.driven {
-            let term = self.begin_term();
-            return Next::Call(Frame::Drive(Drive::until(frame.cookie, self.own(id), term)));
-        }
-        let sleepers = self.domain.followers.len();
-        let conduct = &self.domain.conduct;
-        let ns =
-            frame.patience.left_ns(conduct.steps, sequence.ended(), sleepers, conduct.least_ns());
-        self.domain.followers.push(id);
-        frame.step = Step::Sleeps(ns);
-        Next::SleepFor(ns)
+    /// A waiter is about to sleep while another thread drives. For how long at most; `None` if no
+    /// thread drives.
+    fn follow(&mut self, id: ThreadId, patience: &mut Patience) -> Option<Time> {
+        let Domain { driven, conduct, machine, followers, .. } = &mut self.domain;
+        let ended = machine.sequence().ended();
+        let (steps, least_ns) = (conduct.steps, conduct.least_ns());
+        driven.then(|| {
+            let ns = patience.left_ns(steps, ended, followers.len(), least_ns);
+            followers.push(id);
+            ns
+        })
     }
 
-    fn take_over(&mut self, id: ThreadId, cookie: Cookie) -> Next {
-        self.end_term();
-        Next::Call(Frame::Drive(Drive::until(cookie, self.own(id), self.begin_term()).taken_over()))
+    /// It has slept for so long, or was woken. Returns whether the driver makes no progress: its
+    /// term is over then.
+    fn supersede(&mut self, id: ThreadId, patience: &mut Patience, slept_ns: Time) -> bool {
+        let followers = self.domain.followers.len();
+        self.domain.followers.retain(|follower| *follower != id);
+        let was_notified = followers == self.domain.followers.len();
+        let conduct = &self.domain.conduct;
+        let has_run_out =
+            !was_notified && patience.slept(conduct.steps, slept_ns, conduct.least_ns());
+        let supersedes = has_run_out && self.domain.driven && !self.is_asleep();
+        if supersedes {
+            self.end_term();
+        }
+        supersedes
     }
 
     /// One who does not wait comes by, and finds a driver. Returns whether that makes no progress:
@@ -141,5 +111,25 @@ impl World<'_> {
         self.domain.conduct.term += 1;
         self.domain.conduct.away = Away::Works;
         self.domain.conduct.term
+    }
+}
+
+impl Me<'_, '_> {
+    /// Waits until the cookie's grace period has ended: drives, or looks on while another thread
+    /// does.
+    pub(super) async fn look_on(self, cookie: Cookie) {
+        let mut patience = Patience::NEW;
+        while !self.world().domain.machine.sequence().is_done(cookie) {
+            let follows = self.world().follow(self.id, &mut patience);
+            let Some(ns) = follows else {
+                self.drive(Some(cookie), false, false).await;
+                continue;
+            };
+            self.sleep_for(ns).await;
+            let supersedes = self.world().supersede(self.id, &mut patience, ns);
+            if supersedes {
+                self.drive(Some(cookie), false, true).await;
+            }
+        }
     }
 }

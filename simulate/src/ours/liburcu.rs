@@ -11,9 +11,10 @@
 use std::mem;
 
 use super::costs::ns;
+use super::driving::GP;
 use super::readers::{Kind, ReaderId};
 use super::report::Spending;
-use super::world::{Frame, Next, ThreadId, World};
+use super::world::{Me, ThreadId, World};
 use crate::events::Time;
 
 /// `RCU_QS_ACTIVE_ATTEMPTS`: looks of a pass before it sleeps.
@@ -44,131 +45,11 @@ pub(super) struct Liburcu {
     call_thread_waits: bool,
 }
 
-/// `synchronize_rcu`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Synchronize {
-    step: Step,
-    /// Pauses, or looks of a pass.
-    looks: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Joins,
-    Joined,
-    Leads,
-    Fenced,
-    ScansAll,
-    Flips,
-    Scans,
-    AboutToSleep,
-    Asleep,
-    Ends,
-    Ended,
-}
-
-impl Synchronize {
-    pub(super) const NEW: Self = Self { step: Step::Joins, looks: 0 };
-}
-
-/// The `call_rcu` thread.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CallThread {
-    step: CallStep,
-    taken: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum CallStep {
-    Takes,
-    Runs,
-    Ran,
-    Naps,
-}
-
-impl CallThread {
-    pub(super) const NEW: Self = Self { step: CallStep::Takes, taken: 0 };
-}
-
-const GP: Spending = Spending::GracePeriods;
-
 impl World<'_> {
     /// Whether the second pass waits for this reader.
     pub(super) fn is_waited_for(&self, id: ReaderId) -> bool {
         let reader = &self.readers[id];
         reader.place.is_some() && reader.is_inside_since_before(self.liburcu.flipped)
-    }
-
-    pub(super) fn synchronize_step(&mut self, id: ThreadId, frame: &mut Synchronize) -> Next {
-        let costs = &self.options.costs;
-        let now = self.events.now();
-        match frame.step {
-            Step::Joins => {
-                self.liburcu.queued.push(id);
-                let is_first = self.liburcu.queued.len() == 1;
-                frame.step = if is_first { Step::Leads } else { Step::Joined };
-                Next::Spend(ns(costs.machine.atomic_transfer), GP)
-            }
-            Step::Joined => {
-                let liburcu = &self.liburcu;
-                if !liburcu.queued.contains(&id) && !liburcu.taken.contains(&id) {
-                    return Next::Done;
-                }
-                if frame.looks >= WAIT_ATTEMPTS {
-                    return Next::Sleep;
-                }
-                frame.looks += PAUSES;
-                Next::Spend(ns(u64::from(PAUSES) * costs.relax), GP)
-            }
-            Step::Leads => {
-                if self.liburcu.locked {
-                    self.liburcu.lockers.push(id);
-                    return Next::Sleep;
-                }
-                self.liburcu.locked = true;
-                self.liburcu.taken = mem::take(&mut self.liburcu.queued);
-                self.liburcu.began = now;
-                let is_empty = self.domain.registered.is_empty();
-                frame.step = if is_empty { Step::Ended } else { Step::Fenced };
-                let locks_ns = ns(2 * costs.machine.lock_transfer);
-                Next::Spend(locks_ns + if is_empty { 0 } else { self.membarrier(id) }, GP)
-            }
-            Step::Fenced => {
-                frame.step = Step::ScansAll;
-                let written = self.look_at_all();
-                Next::Spend(costs.scan_ns(self.domain.registered.len() as u64, written), GP)
-            }
-            Step::ScansAll => {
-                self.counted.scans += 1;
-                self.look_at_all();
-                let is_inside =
-                    |reader: &ReaderId| self.readers[*reader].is_inside_since_before(now + 1);
-                self.liburcu.snapshot =
-                    self.domain.registered.iter().copied().filter(is_inside).collect();
-                frame.step = Step::Flips;
-                Next::Spend(costs.announce_ns(), GP)
-            }
-            Step::Flips => {
-                self.liburcu.flipped = now;
-                frame.looks = 0;
-                frame.step = Step::Scans;
-                Next::Spend(costs.scan_ns(self.liburcu.snapshot.len() as u64, 0), GP)
-            }
-            Step::Scans => self.second_pass(id, frame),
-            Step::AboutToSleep => self.sleep_for_readers(id, frame),
-            Step::Asleep => {
-                frame.step = Step::Scans;
-                Next::Spend(self.membarrier(id), GP)
-            }
-            Step::Ends => {
-                frame.step = Step::Ended;
-                Next::Spend(self.membarrier(id), GP)
-            }
-            Step::Ended => {
-                self.end_grace_period(id);
-                Next::Done
-            }
-        }
     }
 
     /// Draws what all readers are at. Returns how many have written since.
@@ -182,7 +63,17 @@ impl World<'_> {
         written
     }
 
-    fn second_pass(&mut self, id: ThreadId, frame: &mut Synchronize) -> Next {
+    /// The readers that were inside when the first pass scanned them.
+    fn first_pass(&mut self) {
+        self.counted.scans += 1;
+        self.look_at_all();
+        let now = self.events.now();
+        let is_inside = |reader: &ReaderId| self.readers[*reader].is_inside_since_before(now + 1);
+        self.liburcu.snapshot = self.domain.registered.iter().copied().filter(is_inside).collect();
+    }
+
+    /// Scans those that were inside. Returns how many still are.
+    fn second_pass(&mut self) -> usize {
         self.counted.scans += 1;
         let now = self.events.now();
         let mut snapshot = mem::take(&mut self.liburcu.snapshot);
@@ -193,44 +84,30 @@ impl World<'_> {
             self.is_waited_for(reader)
         });
         self.liburcu.snapshot = snapshot;
-        if self.liburcu.snapshot.is_empty() {
-            frame.step = Step::Ends;
-            return Next::Spend(0, GP);
-        }
-        frame.looks = (frame.looks + 1).min(ATTEMPTS);
-        if frame.looks < ATTEMPTS {
-            let inside = self.liburcu.snapshot.len() as u64;
-            return Next::Spend(self.options.costs.rescan_ns(inside), GP);
-        }
-        // `wait_gp` begins with a fence.
-        frame.step = Step::AboutToSleep;
-        Next::Spend(self.membarrier(id), GP)
+        self.liburcu.snapshot.len()
     }
 
-    /// Sleeps until some reader leaves its outermost section, one of those or another: that takes
-    /// the -1 away from `gp.futex`.
-    fn sleep_for_readers(&mut self, id: ThreadId, frame: &mut Synchronize) -> Next {
-        frame.step = Step::Asleep;
+    /// The driver is about to sleep until some reader leaves its outermost section, one of those
+    /// or another: that takes the -1 away from `gp.futex`. False if none is left.
+    fn mark_readers(&mut self, id: ThreadId) -> bool {
         self.counted.driver_sleeps += 1;
         self.look_at_all();
-        let marked: Vec<ReaderId> = self.liburcu.snapshot.clone();
-        for reader in marked {
+        for reader in self.liburcu.snapshot.clone() {
             if self.is_waited_for(reader) {
                 self.readers[reader].marked = true;
                 self.domain.marks += 1;
             }
         }
-        if self.domain.marks == 0 {
-            return Next::Spend(0, GP);
+        if self.domain.marks != 0 {
+            self.domain.sleeper = Some(id);
         }
-        let first = (0..self.domain.registered.len())
-            .filter_map(|at| self.leaves_next(self.domain.registered[at]))
-            .min();
-        self.domain.sleeper = Some(id);
-        match first {
-            Some(first) => Next::SleepAtMost(first),
-            None => Next::Sleep,
-        }
+        self.domain.marks != 0
+    }
+
+    /// In how long the first of the readers does.
+    fn first_leaves(&mut self) -> Option<Time> {
+        let readers = 0..self.domain.registered.len();
+        readers.filter_map(|at| self.leaves_next(self.domain.registered[at])).min()
     }
 
     /// In how long a reader that runs leaves its section, or its next one.
@@ -270,34 +147,126 @@ impl World<'_> {
             self.wake_at_cost(self.worker.thread);
         }
     }
+}
 
-    pub(super) fn call_thread_step(&mut self, _: ThreadId, frame: &mut CallThread) -> Next {
-        match frame.step {
-            CallStep::Takes => {
-                frame.taken = self.take_all();
-                if frame.taken == 0 {
-                    frame.step = CallStep::Naps;
-                    self.liburcu.call_thread_waits = true;
-                    return Next::Sleep;
-                }
-                self.counted.worker_turns += 1;
-                frame.step = CallStep::Runs;
-                Next::Call(Frame::Synchronize(Synchronize::NEW))
+impl Me<'_, '_> {
+    /// `synchronize_rcu`.
+    pub(super) async fn synchronize(self) {
+        let costs = self.costs();
+        self.world().liburcu.queued.push(self.id);
+        let is_first = self.world().liburcu.queued.len() == 1;
+        self.spend(ns(costs.machine.atomic_transfer), GP).await;
+        match is_first {
+            true => self.lead().await,
+            false => self.join().await,
+        }
+    }
+
+    /// Another updater leads: spins for a while, and sleeps.
+    async fn join(self) {
+        let is_served = || {
+            let world = self.world();
+            let Liburcu { queued, taken, .. } = &world.liburcu;
+            !queued.contains(&self.id) && !taken.contains(&self.id)
+        };
+        let mut pauses = 0;
+        while !is_served() {
+            if pauses >= WAIT_ATTEMPTS {
+                self.sleep().await;
+            } else {
+                pauses += PAUSES;
+                self.spend(ns(u64::from(PAUSES) * self.costs().relax), GP).await;
             }
-            CallStep::Runs => {
-                frame.step = CallStep::Ran;
-                let callback_ps = self.options.costs.callback_ps(false);
-                Next::Spend(ns(frame.taken * callback_ps), Spending::Callbacks)
+        }
+    }
+
+    async fn lead(self) {
+        let costs = self.costs();
+        while self.world().liburcu.locked {
+            self.world().liburcu.lockers.push(self.id);
+            self.sleep().await;
+        }
+        let readers = {
+            let now = self.now();
+            let mut world = self.world();
+            let liburcu = &mut world.liburcu;
+            liburcu.locked = true;
+            liburcu.taken = mem::take(&mut liburcu.queued);
+            liburcu.began = now;
+            world.domain.registered.len()
+        };
+        let fence_ns = if readers == 0 { 0 } else { self.world().membarrier(self.id) };
+        self.spend(ns(2 * costs.machine.lock_transfer) + fence_ns, GP).await;
+        if readers != 0 {
+            self.pass_over_readers().await;
+            let fence_ns = self.world().membarrier(self.id);
+            self.spend(fence_ns, GP).await;
+        }
+        self.world().end_grace_period(self.id);
+    }
+
+    async fn pass_over_readers(self) {
+        let costs = self.costs();
+        let scan_ns = {
+            let mut world = self.world();
+            let written = world.look_at_all();
+            costs.scan_ns(world.domain.registered.len() as u64, written)
+        };
+        self.spend(scan_ns, GP).await;
+        self.world().first_pass();
+        self.spend(costs.announce_ns(), GP).await;
+        let inside = {
+            let now = self.now();
+            let mut world = self.world();
+            world.liburcu.flipped = now;
+            world.liburcu.snapshot.len()
+        };
+        self.spend(costs.scan_ns(inside as u64, 0), GP).await;
+        let mut looks = 0;
+        loop {
+            let inside = self.world().second_pass();
+            if inside == 0 {
+                return;
             }
-            CallStep::Ran => {
-                self.finish_all_taken();
-                frame.step = CallStep::Naps;
-                Next::Spend(0, Spending::Callbacks)
+            looks += 1;
+            if looks < ATTEMPTS {
+                self.spend(costs.rescan_ns(inside as u64), GP).await;
+            } else {
+                self.sleep_for_readers().await;
             }
-            CallStep::Naps => {
-                frame.step = CallStep::Takes;
-                Next::SleepFor(NAP_NS)
+        }
+    }
+
+    async fn sleep_for_readers(self) {
+        // `wait_gp` begins with a fence.
+        let fence_ns = self.world().membarrier(self.id);
+        self.spend(fence_ns, GP).await;
+        if self.world().mark_readers(self.id) {
+            let first = self.world().first_leaves();
+            match first {
+                None => self.sleep().await,
+                Some(first) => self.sleep_at_most(first).await,
             }
+        }
+        let fence_ns = self.world().membarrier(self.id);
+        self.spend(fence_ns, GP).await;
+    }
+
+    /// What the `call_rcu` thread does.
+    pub(super) async fn run_callbacks(self) {
+        loop {
+            let taken = self.world().take_all();
+            if taken == 0 {
+                self.world().liburcu.call_thread_waits = true;
+                self.sleep().await;
+            } else {
+                self.world().counted.worker_turns += 1;
+                self.synchronize().await;
+                let callback_ps = self.costs().callback_ps(false);
+                self.spend(ns(taken * callback_ps), Spending::Callbacks).await;
+                self.world().finish_all_taken();
+            }
+            self.sleep_for(NAP_NS).await;
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use grace::limit::{self, Amount, Context, LimitAction, limit_action};
 
-use super::callbacks::{Contents, QueueId, Settle};
+use super::callbacks::{Contents, QueueId};
 use super::options::Algorithm;
-use super::world::{Frame, ThreadId, World};
+use super::world::{ThreadId, World};
 
 impl World<'_> {
     /// Admits an object out of the thread's stock, or with more from the domain.
@@ -54,11 +54,12 @@ impl World<'_> {
         self.uncharge(returned);
     }
 
-    /// There is no room for an object of this thread, which is in no section.
-    pub(super) fn at_limit(&mut self, id: ThreadId, contents: Contents) -> Frame {
+    /// There is no room for an object of this thread, which is in no section: it waits. Returns
+    /// the queue of which it runs callbacks then, if of any.
+    pub(super) fn at_limit(&mut self, id: ThreadId, contents: Contents) -> Option<QueueId> {
         let at = self.queue_of(id);
         let action = limit_action(Context::Outside, &self.callbacks.queues[at].stock);
         let runs = action == LimitAction::WaitAndRun && contents == Contents::Objects;
-        Frame::Settle(Settle::new(runs.then_some(at)))
+        runs.then_some(at)
     }
 }

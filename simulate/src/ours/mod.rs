@@ -87,6 +87,7 @@ mod worker;
 pub mod workloads;
 mod world;
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 pub use costs::Costs;
@@ -118,9 +119,9 @@ pub fn run_with_progress(
     progress: &mut dyn FnMut(Time) -> ControlFlow<()>,
 ) -> Result<Option<Report>, Impossible> {
     options.check()?;
-    let mut world = world::World::new(options);
-    Ok(match world.run(progress) {
-        ControlFlow::Continue(()) => Some(world.report()),
+    let world = RefCell::new(world::World::new(options));
+    Ok(match world::run(&world, progress) {
+        ControlFlow::Continue(()) => Some(world.borrow().report()),
         ControlFlow::Break(()) => None,
     })
 }

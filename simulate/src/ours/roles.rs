@@ -1,291 +1,192 @@
-//! What threads do, step by step.
+//! What threads do.
 
 use grace::Urgency;
 use grace::batch::TEND_EVERY;
 use grace::driver::MOMENT_NS;
 use grace::limit::Amount;
 
-use super::callbacks::{Contents, Tend};
+use super::callbacks::Contents;
 use super::costs::ns;
 use super::cpus::FOREVER;
-use super::driving::Wait;
-use super::liburcu::Synchronize;
 use super::options::{Algorithm, Role};
 use super::readers::ReaderId;
 use super::report::Spending;
-use super::world::{Frame, Next, ThreadId, World};
+use super::world::Me;
 use crate::events::Time;
 
-/// A turn through what a thread does.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RoleFrame {
-    step: Step,
-    began: Time,
-    urgency: Urgency,
-    /// Updates of this burst that are left.
-    left: u32,
-    /// Updates that are queued one by one until the thread looks at what is due.
-    batch: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Begins,
-    Registers,
-    Reads,
-    EndsSpell,
-    Unregisters,
-    Works,
-    Waited,
-    Adds,
-    MakesRoom,
-    NapsForRoom,
-    Tends,
-}
-
-impl RoleFrame {
-    pub(super) const NEW: Self =
-        Self { step: Step::Begins, began: 0, urgency: Urgency::Normal, left: 0, batch: 0 };
-}
-
-impl World<'_> {
-    pub(super) fn role_step(&mut self, id: ThreadId, frame: &mut RoleFrame) -> Next {
-        let Some(role) = self.threads[id].role else { return Next::Sleep };
+impl Me<'_, '_> {
+    pub(super) async fn play(self, role: Role) {
         match role {
-            Role::Idle => Next::Sleep,
+            Role::Idle => self.sleep().await,
             Role::Reads { run_ns, sleep_ns, .. } | Role::Qsbr { run_ns, sleep_ns, .. } => {
-                self.reader_step(id, frame, [run_ns, sleep_ns])
+                self.read(run_ns, sleep_ns).await;
             }
-            Role::Blocks { section_ns, apart_ns } => {
-                self.blocking_step(id, frame, [section_ns, apart_ns])
-            }
-            Role::Comes { life_ns, apart_ns, .. } => {
-                self.coming_step(id, frame, [life_ns, apart_ns])
-            }
+            Role::Blocks { section_ns, apart_ns } => self.block(section_ns, apart_ns).await,
+            Role::Comes { life_ns, apart_ns, .. } => self.come_and_go(life_ns, apart_ns).await,
             Role::Waits { work_ns, expedited_ppm, sleeps, .. } => {
-                self.waiting_step(id, frame, (work_ns, sleeps), expedited_ppm)
+                self.update(work_ns, expedited_ppm, sleeps).await;
             }
             Role::Retires { work_ns, bytes, burst, sleep_ns } => {
-                self.adding_step(id, frame, Contents::Objects, (work_ns, bytes, burst, sleep_ns))
+                self.add(Contents::Objects, work_ns, bytes, burst, sleep_ns).await;
             }
             Role::Calls { work_ns, bytes, burst, sleep_ns } => {
-                self.adding_step(id, frame, Contents::Closures, (work_ns, bytes, burst, sleep_ns))
+                self.add(Contents::Closures, work_ns, bytes, burst, sleep_ns).await;
             }
         }
     }
 
-    fn draw(&mut self, id: ThreadId, mean: Time) -> Time {
-        self.threads[id].random.exponential(mean)
+    fn draw(self, mean: Time) -> Time {
+        self.world().threads[self.id].random.exponential(mean)
     }
 
     /// The reader of a thread that has one.
-    fn reader_of(&self, id: ThreadId) -> ReaderId {
-        self.threads[id].reader.unwrap_or_else(|| unreachable!("threads that read have a reader"))
+    fn reader(self) -> ReaderId {
+        let reader = self.world().threads[self.id].reader;
+        reader.unwrap_or_else(|| unreachable!("threads that read have a reader"))
     }
 
-    fn reader_step(&mut self, id: ThreadId, frame: &mut RoleFrame, means: [Time; 2]) -> Next {
-        let [run_ns, sleep_ns] = means;
-        let now = self.events.now();
-        let reader = self.reader_of(id);
-        match frame.step {
-            Step::Begins => {
-                self.readers[reader].begin_spell(now);
-                if run_ns == 0 {
-                    return Next::Spend(FOREVER, Spending::Own);
-                }
-                frame.step = Step::EndsSpell;
-                Next::Spend(self.draw(id, run_ns), Spending::Own)
-            }
-            Step::EndsSpell => match self.readers[reader].end_spell(now) {
-                0 => {
-                    self.note_leave(reader);
-                    frame.step = Step::Begins;
-                    Next::SleepFor(self.draw(id, sleep_ns))
-                }
-                left => Next::Spend(left, Spending::Own),
-            },
-            _ => Next::Sleep,
+    async fn read(self, run_ns: Time, sleep_ns: Time) {
+        let reader = self.reader();
+        loop {
+            let now = self.now();
+            self.world().readers[reader].begin_spell(now);
+            let run_ns = if run_ns == 0 { FOREVER } else { self.draw(run_ns) };
+            self.spend(run_ns, Spending::Own).await;
+            self.end_spell(reader).await;
+            self.sleep_for(self.draw(sleep_ns)).await;
         }
     }
 
-    fn blocking_step(&mut self, id: ThreadId, frame: &mut RoleFrame, means: [Time; 2]) -> Next {
-        let [section_ns, apart_ns] = means;
-        let now = self.events.now();
-        let reader = self.reader_of(id);
-        match frame.step {
-            Step::Begins => {
-                frame.step = Step::Reads;
-                self.readers[reader].leave();
-                self.note_leave(reader);
-                Next::SleepFor(self.draw(id, apart_ns))
+    /// Ends a spell of reading, in which it is in a section perhaps.
+    async fn end_spell(self, reader: ReaderId) {
+        loop {
+            let now = self.now();
+            let left = self.world().readers[reader].end_spell(now);
+            if left == 0 {
+                return self.world().note_leave(reader);
             }
-            _ => {
-                frame.step = Step::Begins;
-                self.readers[reader].enter(now);
-                Next::SleepFor(self.draw(id, section_ns))
-            }
+            self.spend(left, Spending::Own).await;
         }
     }
 
-    fn coming_step(&mut self, id: ThreadId, frame: &mut RoleFrame, means: [Time; 2]) -> Next {
-        let [life_ns, apart_ns] = means;
-        let now = self.events.now();
-        let reader = self.reader_of(id);
-        let costs = &self.options.costs;
-        match frame.step {
-            Step::Begins => {
-                frame.step = Step::Registers;
-                self.counted.threads_started += 1;
-                // A reader that registers waits for the scan in progress.
-                let locked_ns = self.domain.registry_until.saturating_sub(now);
-                let taken_ns = ns(costs.start) + costs.register_ns();
-                Next::Spend(taken_ns.max(locked_ns + costs.register_ns()), Spending::Own)
-            }
-            Step::Registers => {
-                frame.step = Step::EndsSpell;
-                self.register(reader);
-                self.readers[reader].begin_spell(now);
-                Next::Spend(self.draw(id, life_ns), Spending::Own)
-            }
-            Step::EndsSpell => match self.readers[reader].end_spell(now) {
-                0 => {
-                    self.note_leave(reader);
-                    frame.step = Step::Unregisters;
-                    let locked_ns = self.domain.registry_until.saturating_sub(now);
-                    Next::Spend(locked_ns + costs.register_ns(), Spending::Own)
-                }
-                left => Next::Spend(left, Spending::Own),
-            },
-            _ => {
-                frame.step = Step::Begins;
-                self.unregister(reader);
-                Next::SleepFor(self.draw(id, apart_ns))
-            }
+    async fn block(self, section_ns: Time, apart_ns: Time) {
+        let reader = self.reader();
+        loop {
+            self.world().readers[reader].leave();
+            self.world().note_leave(reader);
+            self.sleep_for(self.draw(apart_ns)).await;
+            let now = self.now();
+            self.world().readers[reader].enter(now);
+            self.sleep_for(self.draw(section_ns)).await;
         }
     }
 
-    fn waiting_step(
-        &mut self,
-        id: ThreadId,
-        frame: &mut RoleFrame,
-        (work_ns, sleeps): (Time, bool),
-        expedited_ppm: u32,
-    ) -> Next {
-        match frame.step {
-            Step::Begins => {
-                frame.step = Step::Works;
-                match self.draw(id, work_ns) {
-                    ns if sleeps => Next::SleepFor(ns),
-                    ns => Next::Spend(ns, Spending::Own),
-                }
-            }
-            Step::Works => {
-                frame.step = Step::Waited;
-                frame.began = self.events.now();
-                let expedited = self.threads[id].random.chance_ppm(expedited_ppm);
-                frame.urgency = if expedited { Urgency::Expedited } else { Urgency::Normal };
-                Next::Call(self.waits(frame.urgency))
-            }
-            _ => {
-                frame.step = Step::Begins;
-                let ns = self.events.now() - frame.began;
-                match frame.urgency {
-                    Urgency::Expedited => self.times.waits_expedited.record(ns),
-                    _ => self.times.waits.record(ns),
-                }
-                self.counted.updates += 1;
-                Next::Spend(0, Spending::Own)
-            }
+    async fn come_and_go(self, life_ns: Time, apart_ns: Time) {
+        let (reader, register_ns) = (self.reader(), self.costs().register_ns());
+        // A reader that registers waits for the scan in progress.
+        let locked_ns = || {
+            let world = self.world();
+            world.domain.registry_until.saturating_sub(world.events.now())
+        };
+        loop {
+            self.world().counted.threads_started += 1;
+            let start_ns = ns(self.costs().start);
+            self.spend(start_ns.max(locked_ns()) + register_ns, Spending::Own).await;
+            let now = self.now();
+            self.world().register(reader);
+            self.world().readers[reader].begin_spell(now);
+            self.spend(self.draw(life_ns), Spending::Own).await;
+            self.end_spell(reader).await;
+            self.spend(locked_ns() + register_ns, Spending::Own).await;
+            self.world().unregister(reader);
+            self.sleep_for(self.draw(apart_ns)).await;
         }
     }
 
-    /// Waiting for a grace period.
-    pub(super) fn waits(&self, urgency: Urgency) -> Frame {
-        match self.options.algorithm {
-            Algorithm::Library { .. } => Frame::Wait(Wait::new(urgency)),
-            Algorithm::Liburcu => Frame::Synchronize(Synchronize::NEW),
+    async fn update(self, work_ns: Time, expedited_ppm: u32, sleeps: bool) {
+        loop {
+            match self.draw(work_ns) {
+                ns if sleeps => self.sleep_for(ns).await,
+                ns => self.spend(ns, Spending::Own).await,
+            }
+            let began = self.now();
+            let hurries = self.world().threads[self.id].random.chance_ppm(expedited_ppm);
+            self.waits(if hurries { Urgency::Expedited } else { Urgency::Normal }).await;
+            let waited_ns = self.now() - began;
+            {
+                let mut world = self.world();
+                match hurries {
+                    true => world.times.waits_expedited.record(waited_ns),
+                    false => world.times.waits.record(waited_ns),
+                }
+                world.counted.updates += 1;
+            }
+            // Whom it woke.
+            self.spend(0, Spending::Own).await;
         }
     }
 
-    fn adding_step(
-        &mut self,
-        id: ThreadId,
-        frame: &mut RoleFrame,
-        contents: Contents,
-        (work_ns, bytes, burst, sleep_ns): (Time, u64, u32, Time),
-    ) -> Next {
-        match frame.step {
-            Step::Begins => {
-                frame.left = burst;
-                frame.step = Step::Works;
-                Next::Spend(0, Spending::Own)
-            }
-            Step::Works => {
-                if burst != 0 && frame.left == 0 {
-                    frame.step = Step::Begins;
-                    return Next::SleepFor(self.draw(id, sleep_ns));
-                }
-                let batch = TEND_EVERY + 1;
-                frame.batch = if burst == 0 { batch } else { batch.min(frame.left) };
-                frame.left = frame.left.saturating_sub(frame.batch);
-                frame.step = Step::Adds;
-                let work_ns = work_ns * u64::from(frame.batch);
-                let ns = self.threads[id].random.about(work_ns);
-                Next::Spend(ns + self.options.costs.queue_ns(frame.batch.into()), Spending::Own)
-            }
-            Step::Adds => self.add_batch(id, frame, contents, Amount::object(bytes)),
-            Step::MakesRoom => {
-                let waited_ns = self.events.now() - frame.began;
-                if self.admit(id, Amount::object(bytes)) {
-                    self.add_callback(id, bytes);
-                } else if contents == Contents::Objects {
-                    self.count_freed(); // its grace period is over
-                } else {
-                    // The worker makes room; meanwhile the thread naps.
-                    self.hurry_worker();
-                    frame.step = Step::NapsForRoom;
-                    return Next::SleepFor(MOMENT_NS);
-                }
-                self.times.waits_at_limit.record(waited_ns);
-                self.counted.updates += 1;
-                frame.batch -= 1;
-                frame.step = Step::Adds;
-                Next::Spend(0, Spending::Own)
-            }
-            Step::NapsForRoom => {
-                frame.step = Step::MakesRoom;
-                Next::Call(self.at_limit(id, contents))
-            }
-            _ => {
-                frame.step = Step::Works;
-                Next::Spend(0, Spending::Own)
-            }
+    /// Waits for a grace period.
+    pub(super) async fn waits(self, urgency: Urgency) {
+        match self.options().algorithm {
+            Algorithm::Library { .. } => self.waits_in_library(urgency).await,
+            Algorithm::Liburcu => self.synchronize().await,
         }
     }
 
-    /// Queues the callbacks of a few updates; where there is no room, the rest comes later.
-    fn add_batch(
-        &mut self,
-        id: ThreadId,
-        frame: &mut RoleFrame,
-        contents: Contents,
-        object: Amount,
-    ) -> Next {
-        while frame.batch != 0 {
-            if !self.admit(id, object) {
-                frame.step = Step::MakesRoom;
-                frame.began = self.events.now();
-                return Next::Call(self.at_limit(id, contents));
+    async fn add(self, contents: Contents, work_ns: Time, bytes: u64, burst: u32, sleep_ns: Time) {
+        let mut left = burst;
+        loop {
+            if burst != 0 && left == 0 {
+                self.sleep_for(self.draw(sleep_ns)).await;
+                left = burst;
             }
-            self.add_callback(id, object.bytes);
-            self.counted.updates += 1;
-            frame.batch -= 1;
+            let batch = TEND_EVERY + 1;
+            let batch = if burst == 0 { batch } else { batch.min(left) };
+            left = left.saturating_sub(batch);
+            let work_ns = work_ns * u64::from(batch);
+            let ns = self.world().threads[self.id].random.about(work_ns);
+            self.spend(ns + self.costs().queue_ns(batch.into()), Spending::Own).await;
+            for _ in 0..batch {
+                let is_admitted = self.world().admit(self.id, Amount::object(bytes));
+                match is_admitted {
+                    true => self.world().add_callback(self.id, bytes),
+                    false => self.make_room(contents, bytes).await,
+                }
+                self.world().counted.updates += 1;
+                if !is_admitted {
+                    self.spend(0, Spending::Own).await;
+                }
+            }
+            self.world().announce_callbacks();
+            if let Algorithm::Library { .. } = self.options().algorithm {
+                self.tend(contents).await;
+            }
+            // Whom it woke.
+            self.spend(0, Spending::Own).await;
         }
-        self.announce_callbacks();
-        frame.step = Step::Tends;
-        match self.options.algorithm {
-            Algorithm::Library { .. } => Next::Call(Frame::Tend(Tend::new(contents))),
-            Algorithm::Liburcu => Next::Spend(0, Spending::Own),
+    }
+
+    /// Adds a callback for which there is no room yet.
+    async fn make_room(self, contents: Contents, bytes: u64) {
+        let began = self.now();
+        loop {
+            let runs = self.world().at_limit(self.id, contents);
+            self.settle(runs).await;
+            let is_admitted = self.world().admit(self.id, Amount::object(bytes));
+            if is_admitted {
+                self.world().add_callback(self.id, bytes);
+                break;
+            }
+            if contents == Contents::Objects {
+                self.world().count_freed(); // its grace period is over
+                break;
+            }
+            // The worker makes room; meanwhile the thread naps.
+            self.world().hurry_worker();
+            self.sleep_for(MOMENT_NS).await;
         }
+        let waited_ns = self.now() - began;
+        self.world().times.waits_at_limit.record(waited_ns);
     }
 }

@@ -4,10 +4,10 @@
 //! time: that one locks, waits and measures; this one says what each step costs. `grace::worker`
 //! and `grace::batch` make the decisions of both. These must be kept equal by hand:
 //! - the order of a turn: close open callbacks, take steps of the grace period, run ready callbacks
-//!   ([`World::worker_step`]; there `tend`);
+//!   ([`Me::work`]; there `tend`);
 //! - a turn begins with the queue at which the previous one ended, skips queues that their threads
-//!   have tended unless a thread is in a hurry, and leaves `has_more` ([`World::worker_runs`];
-//!   there `run_queues`);
+//!   have tended unless a thread is in a hurry, and leaves `has_more` ([`Me::run_queues`]; there
+//!   `run_queues`);
 //! - what it checks before it leaves, and when it sets `close_at` again ([`World::worker_leaves`];
 //!   there `attention_or_forget`, and `tend`);
 //! - when an announcement wakes it ([`World::announce`], [`World::hurry_worker`]; there `expect`,
@@ -17,16 +17,17 @@
 //! callbacks is told; locks that are only tried; the list's lock, under which the library closes
 //! all queues; several domains, tasks, hazard domains.
 
+use grace::Urgency;
 use grace::batch::{RUNS_PER_TURN, Wants};
 use grace::driver::TICK_NS;
 use grace::worker::{
     Attention, NextTurn, advances, closes, first_turn, next_turn, stays, turn_is_over,
 };
 
-use super::callbacks::{QueueId, Run};
+use super::callbacks::QueueId;
 use super::options::Algorithm;
 use super::report::Spending;
-use super::world::{Frame, Next, ThreadId, World};
+use super::world::{Me, ThreadId, World};
 use crate::events::Time;
 
 /// What the worker knows of the domain.
@@ -42,33 +43,6 @@ pub(super) struct Worker {
     due: Option<Time>,
     close_at: Time,
     rests_until: Time,
-}
-
-/// A turn of the worker.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WorkerFrame {
-    step: Step,
-    /// Whether some thread hurried when the turn began.
-    hurried: bool,
-    /// Queues that it is done with.
-    queues: usize,
-    turns: usize,
-    /// When it began to run what is ready.
-    runs_began: Time,
-    /// Its CPU time when it began to take steps of the grace period.
-    began_cpu_ns: Time,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-enum Step {
-    #[default]
-    Pauses,
-    Closes,
-    Advances,
-    Advanced,
-    Runs,
-    Ran,
-    Leaves,
 }
 
 impl World<'_> {
@@ -99,121 +73,43 @@ impl World<'_> {
         self.wake_at_cost(self.worker.thread);
     }
 
-    pub(super) fn worker_step(&mut self, id: ThreadId, frame: &mut WorkerFrame) -> Next {
+    /// The urgency with which the worker closes the next queue, if it does.
+    fn worker_closes(&mut self, hurried: bool, queue: QueueId) -> Option<Urgency> {
         let now = self.events.now();
-        match frame.step {
-            Step::Pauses => match self.worker.due {
-                None => Next::Sleep,
-                Some(due) if due > now => Next::SleepFor(due - now),
-                Some(_) => {
-                    self.counted.worker_turns += 1;
-                    frame.hurried = std::mem::take(&mut self.worker.hurried);
-                    frame.queues = 0;
-                    frame.step = Step::Closes;
-                    Next::Spend(self.options.costs.request_ns(), Spending::Worker)
-                }
-            },
-            Step::Closes => self.worker_closes(frame),
-            Step::Advances => self.worker_advances(id, frame),
-            Step::Advanced => {
-                let spent_ns = self.threads[id].cpu_ns - frame.began_cpu_ns;
-                if let Algorithm::Library { budget: Some(budget), .. } = self.options.algorithm {
-                    let until = now.saturating_add(budget.rest_ns(spent_ns, TICK_NS));
-                    self.worker.rests_until = self.worker.rests_until.max(until);
-                }
-                self.begin_runs(frame);
-                Next::Spend(0, Spending::Worker)
-            }
-            Step::Runs | Step::Ran => self.worker_runs(id, frame),
-            Step::Leaves => {
-                self.worker_leaves();
-                frame.step = Step::Pauses;
-                match self.worker.due {
-                    // It lets others run first.
-                    Some(due) if due <= now => {
-                        Next::Spend(self.options.costs.yield_ns(), Spending::Worker)
-                    }
-                    _ => Next::Spend(0, Spending::Worker),
-                }
-            }
+        let urgency = closes(hurried, now >= self.worker.close_at);
+        if urgency.is_some() && queue == self.callbacks.queues.len() {
+            self.worker.close_at = now.saturating_add(self.options.lazy_ns);
+            return None;
         }
+        urgency
     }
 
-    /// One queue after the other.
-    fn worker_closes(&mut self, frame: &mut WorkerFrame) -> Next {
-        let now = self.events.now();
-        let urgency = closes(frame.hurried, now >= self.worker.close_at);
-        match urgency.filter(|_| frame.queues < self.callbacks.queues.len()) {
-            Some(urgency) => {
-                frame.queues += 1;
-                Next::Call(Self::close(frame.queues - 1, urgency))
-            }
-            None => {
-                if urgency.is_some() {
-                    self.worker.close_at = now.saturating_add(self.options.lazy_ns);
-                }
-                frame.step = Step::Advances;
-                Next::Spend(0, Spending::Worker)
-            }
-        }
-    }
-
-    fn worker_advances(&mut self, id: ThreadId, frame: &mut WorkerFrame) -> Next {
+    fn worker_advances(&self, hurried: bool) -> bool {
         let rested = self.events.now() >= self.worker.rests_until;
-        let urgency = || self.domain.machine.urgency();
         // There are no tasks.
-        if advances(rested, frame.hurried, urgency, || false)
-            && let Some(drive) = self.advance(id, true)
-        {
-            frame.began_cpu_ns = self.threads[id].cpu_ns;
-            frame.step = Step::Advanced;
-            return Next::Call(drive);
+        advances(rested, hurried, || self.domain.machine.urgency(), || false)
+    }
+
+    /// It has spent so much CPU time on steps of the grace period.
+    fn worker_rests(&mut self, spent_ns: Time) {
+        if let Algorithm::Library { budget: Some(budget), .. } = self.options.algorithm {
+            let until = self.events.now().saturating_add(budget.rest_ns(spent_ns, TICK_NS));
+            self.worker.rests_until = self.worker.rests_until.max(until);
         }
-        self.begin_runs(frame);
-        Next::Spend(0, Spending::Worker)
     }
 
-    fn begin_runs(&mut self, frame: &mut WorkerFrame) {
-        frame.queues = 0;
-        frame.turns = 0;
-        frame.runs_began = self.events.now();
-        self.worker.has_more = false;
-        frame.step = Step::Runs;
-    }
-
-    fn worker_runs(&mut self, id: ThreadId, frame: &mut WorkerFrame) -> Next {
+    /// The queue that the worker runs next, if it has been done with so many; skips those that
+    /// their threads have tended.
+    fn worker_queue(&mut self, hurried: bool, done: &mut usize) -> Option<QueueId> {
         let count = self.callbacks.queues.len();
-        if matches!(frame.step, Step::Ran) {
-            let ran = self.threads[id].result != 0;
-            let taken_ns = self.events.now() - frame.runs_began;
-            let is_over = ran && turn_is_over(taken_ns, self.options.run_ns);
-            frame.turns = if ran && !is_over { frame.turns - 1 } else { 0 };
-            if frame.turns == 0 {
-                self.worker.has_more |= ran;
-                frame.queues += 1;
+        while *done < count {
+            let at = (self.worker.first + *done) % count;
+            if !std::mem::take(&mut self.callbacks.queues[at].tended) || hurried {
+                return Some(at);
             }
-            if is_over {
-                self.worker.first = (self.worker.first + frame.queues) % count;
-                frame.step = Step::Leaves;
-                return Next::Spend(0, Spending::Worker);
-            }
-            frame.step = Step::Runs;
+            *done += 1;
         }
-        while frame.queues < count {
-            let at = (self.worker.first + frame.queues) % count;
-            if frame.turns == 0 {
-                if std::mem::take(&mut self.callbacks.queues[at].tended) && !frame.hurried {
-                    frame.queues += 1;
-                    continue;
-                }
-                frame.turns = RUNS_PER_TURN;
-            }
-            frame.step = Step::Ran;
-            return Next::Call(Frame::Run(Run::new(at, self.options.run_min)));
-        }
-        self.worker.first = 0;
-        frame.step = Step::Leaves;
-        Next::Spend(0, Spending::Worker)
+        None
     }
 
     fn worker_leaves(&mut self) {
@@ -241,5 +137,78 @@ impl World<'_> {
             NextTurn::AtTick => now + TICK_NS,
             NextTurn::AtClose => self.worker.close_at.max(now),
         }
+    }
+}
+
+impl Me<'_, '_> {
+    /// The worker's turns and rests.
+    pub(super) async fn work(self) {
+        loop {
+            self.pause().await;
+            let hurried = {
+                let mut world = self.world();
+                world.counted.worker_turns += 1;
+                std::mem::take(&mut world.worker.hurried)
+            };
+            self.spend(self.costs().request_ns(), Spending::Worker).await;
+            for queue in 0.. {
+                let urgency = self.world().worker_closes(hurried, queue);
+                let Some(urgency) = urgency else { break };
+                self.close(queue, urgency).await;
+            }
+            if self.world().worker_advances(hurried) {
+                let began_cpu_ns = self.world().threads[self.id].cpu_ns;
+                if self.advance(true).await {
+                    let mut world = self.world();
+                    let spent_ns = world.threads[self.id].cpu_ns - began_cpu_ns;
+                    world.worker_rests(spent_ns);
+                }
+            }
+            self.run_queues(hurried).await;
+            self.world().worker_leaves();
+            let due = self.world().worker.due;
+            if due.is_some_and(|due| due <= self.now()) {
+                // It lets others run first.
+                self.spend(self.costs().yield_ns(), Spending::Worker).await;
+            }
+        }
+    }
+
+    /// Waits until its next turn is due.
+    async fn pause(self) {
+        loop {
+            let due = self.world().worker.due;
+            match due {
+                None => self.sleep().await,
+                Some(due) if due > self.now() => self.sleep_for(due - self.now()).await,
+                Some(_) => return,
+            }
+        }
+    }
+
+    /// Runs what is ready in one queue after the other, until its turn is over.
+    async fn run_queues(self, hurried: bool) {
+        let began = self.now();
+        self.world().worker.has_more = false;
+        // Whom it woke as it took steps of the grace period.
+        self.spend(0, Spending::Worker).await;
+        let (mut done, mut is_over) = (0, false);
+        while !is_over {
+            let next = self.world().worker_queue(hurried, &mut done);
+            let Some(at) = next else { break };
+            let mut ran = true;
+            for _ in 0..RUNS_PER_TURN {
+                ran = self.run(at, self.options().run_min).await != 0;
+                is_over = ran && turn_is_over(self.now() - began, self.options().run_ns);
+                if !ran || is_over {
+                    break;
+                }
+            }
+            self.world().worker.has_more |= ran;
+            done += 1;
+        }
+        let mut world = self.world();
+        let count = world.callbacks.queues.len();
+        world.worker.first = if is_over { (world.worker.first + done) % count } else { 0 };
     }
 }

@@ -1,23 +1,26 @@
 //! Events, and the threads: what a thread does next.
 //!
-//! A thread has a stack of *frames*. A step of the top frame says what comes next: some nanoseconds
-//! of CPU time, a sleep, a frame of another kind, or the frame's end. A step takes effect at the
-//! moment of its call, and the next one is called when that time has passed.
+//! What a thread does is an asynchronous function ([`Me`]), which stops where it spends CPU time
+//! or sleeps, and goes on when that is over. What stands between two stops takes effect at one
+//! moment.
 
+use std::cell::{RefCell, RefMut};
 use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::mem;
 use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
-use super::callbacks::{Callbacks, Close, Run, Settle, Tend};
-use super::costs::ns;
+use super::callbacks::Callbacks;
+use super::costs::{Costs, ns};
 use super::cpus::Cpu;
-use super::driving::{Domain, Drive, Wait};
-use super::handover::LooksOn;
-use super::liburcu::{CallThread, Liburcu, Synchronize};
+use super::driving::Domain;
+use super::liburcu::Liburcu;
 use super::options::{Algorithm, Options, Role};
 use super::readers::{Kind, Reader, ReaderId};
 use super::report::{Callbacks as ReportedCallbacks, Report, Spending, Times, reads};
-use super::roles::RoleFrame;
-use super::worker::{Worker, WorkerFrame};
+use super::worker::Worker;
 use crate::events::{Events, Time};
 use crate::random::Random;
 
@@ -53,43 +56,11 @@ pub(super) enum Happening {
     Ends,
 }
 
-/// What a step of a frame leads to.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Next {
-    Spend(Time, Spending),
-    /// Until it is woken.
-    Sleep,
-    /// Until it is woken, or its timer goes off after so long.
-    SleepFor(Time),
-    /// Until it is woken, at the latest by a thread that is not simulated after so long.
-    SleepAtMost(Time),
-    Call(Frame),
-    Done,
-}
-
-/// What a thread is at.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Frame {
-    Role(RoleFrame),
-    Wait(Wait),
-    LooksOn(LooksOn),
-    Drive(Drive),
-    Close(Close),
-    Run(Run),
-    Tend(Tend),
-    Settle(Settle),
-    Worker(WorkerFrame),
-    Synchronize(Synchronize),
-    CallThread(CallThread),
-}
-
 /// A thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Thread {
+    /// None: the library's worker, or liburcu's thread.
     pub(super) role: Option<Role>,
-    pub(super) stack: Vec<Frame>,
-    /// What the frame that was called last gives back.
-    pub(super) result: u64,
     pub(super) random: Random,
     pub(super) reader: Option<ReaderId>,
     /// Where it ran last.
@@ -167,12 +138,7 @@ impl<'a> World<'a> {
                 world.add(group.role, random.split());
             }
         }
-        let frame = match options.algorithm {
-            Algorithm::Library { .. } => Frame::Worker(WorkerFrame::default()),
-            Algorithm::Liburcu => Frame::CallThread(CallThread::NEW),
-        };
-        let worker = world.add_thread(None, frame, random.split());
-        world.worker.thread = worker;
+        world.worker.thread = world.add_thread(None, random.split());
         for id in 0..world.threads.len() {
             if world.threads[id].role != Some(Role::Idle) {
                 world.wake(id);
@@ -186,7 +152,7 @@ impl<'a> World<'a> {
 
     fn add(&mut self, role: Role, mut random: Random) {
         let reader_random = random.split();
-        let id = self.add_thread(Some(role), Frame::Role(RoleFrame::NEW), random);
+        let id = self.add_thread(Some(role), random);
         let kind = match role {
             Role::Reads { section_ns, gap_ns, .. } | Role::Comes { section_ns, gap_ns, .. } => {
                 Kind::Sections { section_ns, gap_ns }
@@ -204,44 +170,27 @@ impl<'a> World<'a> {
         }
     }
 
-    fn add_thread(&mut self, role: Option<Role>, frame: Frame, random: Random) -> ThreadId {
-        self.threads.push(Thread {
-            role,
-            stack: vec![frame],
-            random,
-            asleep: true,
-            ..Thread::default()
-        });
+    fn add_thread(&mut self, role: Option<Role>, random: Random) -> ThreadId {
+        self.threads.push(Thread { role, random, asleep: true, ..Thread::default() });
         self.threads.len() - 1
     }
 
-    pub(super) fn run(
-        &mut self,
-        progress: &mut dyn FnMut(Time) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let until = self.options.warm_up + self.options.duration;
-        let mut happened = 0_u64;
-        while let Some(happening) = self.events.next(until) {
-            match happening {
-                Happening::Tick { cpu } => self.tick(cpu),
-                Happening::End { cpu, generation } => self.end(cpu, generation),
-                Happening::Timer { thread, nap } => {
-                    if self.threads[thread].naps == nap {
-                        self.wake(thread);
-                    }
+    /// Returns the thread whose stage is over then, and its CPU: it goes on.
+    fn happens(&mut self, happening: Happening) -> Option<(usize, ThreadId)> {
+        match happening {
+            Happening::Tick { cpu } => self.tick(cpu),
+            Happening::End { cpu, generation } => return self.end(cpu, generation),
+            Happening::Timer { thread, nap } => {
+                if self.threads[thread].naps == nap {
+                    self.wake(thread);
                 }
-                Happening::Leaves { reader, generation } => self.leaves(reader, generation),
-                Happening::Counts => self.begin_counting(),
-                Happening::Ends => break,
             }
-            self.settle();
-            happened += 1;
-            if happened.is_multiple_of(PROGRESS_EVERY) {
-                progress(self.events.now())?;
-            }
+            Happening::Leaves { reader, generation } => self.leaves(reader, generation),
+            Happening::Counts => self.begin_counting(),
+            // No event is later.
+            Happening::Ends => {}
         }
-        self.account_all();
-        ControlFlow::Continue(())
+        None
     }
 
     fn account_all(&mut self) {
@@ -256,33 +205,18 @@ impl<'a> World<'a> {
         self.threads.iter_mut().for_each(|thread| thread.own_ns = 0);
     }
 
-    /// Takes steps until the thread has something to spend time on, or sleeps.
-    pub(super) fn proceed(&mut self, id: ThreadId) {
-        self.steps_at = self.threads[id].cpu;
-        loop {
-            match self.step(id) {
-                Next::Spend(ns, spends) => {
-                    let ns = ns.saturating_add(std::mem::take(&mut self.pending_ns));
-                    if ns == 0 {
-                        continue;
-                    }
-                    self.threads[id].left_ns = ns;
-                    self.threads[id].spends = spends;
-                    return;
-                }
-                Next::Sleep => return self.sleep(id),
-                Next::SleepFor(ns) => {
-                    return self.sleep_for(id, ns + self.options.costs.timer_slack_ns);
-                }
-                Next::SleepAtMost(ns) => return self.sleep_for(id, ns),
-                Next::Call(frame) => self.threads[id].stack.push(frame),
-                Next::Done => _ = self.threads[id].stack.pop(),
-            }
+    /// The thread that takes a step spends CPU time, with what it has to pay besides. Returns
+    /// whether there is any to spend.
+    fn spend(&mut self, id: ThreadId, ns: Time, spends: Spending) -> bool {
+        let left_ns = ns.saturating_add(mem::take(&mut self.pending_ns));
+        if left_ns != 0 {
+            (self.threads[id].left_ns, self.threads[id].spends) = (left_ns, spends);
         }
+        left_ns != 0
     }
 
     fn sleep(&mut self, id: ThreadId) {
-        let pending_ns = std::mem::take(&mut self.pending_ns) + ns(self.options.costs.syscall);
+        let pending_ns = mem::take(&mut self.pending_ns) + ns(self.options.costs.syscall);
         let thread = &mut self.threads[id];
         thread.asleep = true;
         thread.naps += 1;
@@ -293,26 +227,6 @@ impl<'a> World<'a> {
         self.sleep(id);
         let nap = self.threads[id].naps;
         self.events.after(ns, Happening::Timer { thread: id, nap });
-    }
-
-    fn step(&mut self, id: ThreadId) -> Next {
-        let top = self.threads[id].stack.len() - 1;
-        let mut frame = self.threads[id].stack[top];
-        let next = match &mut frame {
-            Frame::Role(frame) => self.role_step(id, frame),
-            Frame::Wait(frame) => self.wait_step(frame),
-            Frame::LooksOn(frame) => self.look_on(id, frame),
-            Frame::Drive(frame) => self.drive_step(id, frame),
-            Frame::Close(frame) => self.close_step(frame),
-            Frame::Run(frame) => self.run_step(id, frame),
-            Frame::Tend(frame) => self.tend_step(id, frame),
-            Frame::Settle(frame) => self.settle_step(id, frame),
-            Frame::Worker(frame) => self.worker_step(id, frame),
-            Frame::Synchronize(frame) => self.synchronize_step(id, frame),
-            Frame::CallThread(frame) => self.call_thread_step(id, frame),
-        };
-        self.threads[id].stack[top] = frame;
-        next
     }
 
     /// The thread that takes a step wakes another one, and pays for it.
@@ -347,4 +261,101 @@ impl<'a> World<'a> {
             ..counted
         }
     }
+}
+
+/// A thread, as what it does has it.
+#[derive(Clone, Copy)]
+pub(super) struct Me<'w, 'a> {
+    world: &'w RefCell<World<'a>>,
+    pub(super) id: ThreadId,
+}
+
+impl<'w, 'a> Me<'w, 'a> {
+    /// The world, for a moment: no thread holds it where it stops.
+    pub(super) fn world(self) -> RefMut<'w, World<'a>> {
+        self.world.borrow_mut()
+    }
+
+    pub(super) fn now(self) -> Time {
+        self.world.borrow().events.now()
+    }
+
+    pub(super) fn options(self) -> &'a Options {
+        self.world.borrow().options
+    }
+
+    pub(super) fn costs(self) -> &'a Costs {
+        &self.options().costs
+    }
+
+    pub(super) async fn spend(self, ns: Time, spends: Spending) {
+        if self.world().spend(self.id, ns, spends) {
+            stop().await;
+        }
+    }
+
+    /// Sleeps until it is woken.
+    pub(super) async fn sleep(self) {
+        self.world().sleep(self.id);
+        stop().await;
+    }
+
+    /// Sleeps until it is woken, or its timer goes off after so long.
+    pub(super) async fn sleep_for(self, ns: Time) {
+        self.sleep_at_most(ns + self.costs().timer_slack_ns).await;
+    }
+
+    /// Sleeps until it is woken, at the latest by a thread that is not simulated after so long.
+    pub(super) async fn sleep_at_most(self, ns: Time) {
+        self.world().sleep_for(self.id, ns);
+        stop().await;
+    }
+
+    /// What it does, for ever.
+    async fn live(self) {
+        let role = self.world().threads[self.id].role;
+        match (role, self.options().algorithm) {
+            (Some(role), _) => self.play(role).await,
+            (None, Algorithm::Library { .. }) => self.work().await,
+            (None, Algorithm::Liburcu) => self.run_callbacks().await,
+        }
+    }
+}
+
+/// Stops once.
+async fn stop() {
+    let mut has_stopped = false;
+    poll_fn(|_| match mem::replace(&mut has_stopped, true) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await;
+}
+
+/// Runs the world to its end, or until `progress` breaks it off.
+pub(super) fn run(
+    world: &RefCell<World<'_>>,
+    progress: &mut dyn FnMut(Time) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let of = |id| -> Pin<Box<dyn Future<Output = ()>>> { Box::pin(Me { world, id }.live()) };
+    let count = world.borrow().threads.len();
+    let mut threads: Vec<_> = (0..count).map(of).collect();
+    let until = world.borrow().options.warm_up + world.borrow().options.duration;
+    let mut happened = 0_u64;
+    loop {
+        let next = world.borrow_mut().events.next(until);
+        let Some(happening) = next.filter(|next| *next != Happening::Ends) else { break };
+        let goes_on = world.borrow_mut().happens(happening);
+        if let Some((cpu, id)) = goes_on {
+            let _ = threads[id].as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            world.borrow_mut().after_step(cpu, id);
+        }
+        world.borrow_mut().settle();
+        happened += 1;
+        if happened.is_multiple_of(PROGRESS_EVERY) {
+            progress(world.borrow().events.now())?;
+        }
+    }
+    world.borrow_mut().account_all();
+    ControlFlow::Continue(())
 }
