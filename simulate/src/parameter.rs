@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::de::value::{Error, StrDeserializer};
+use serde::de::value::{Error, MapDeserializer, StrDeserializer};
 
 use crate::setup::Impossible;
 
@@ -149,6 +149,13 @@ impl<K: Kind> Choice<K> {
         }
         found.value = value;
         Ok(())
+    }
+
+    /// All values: fields of these names.
+    pub(crate) fn numbers<T: DeserializeOwned>(&self) -> T {
+        let numbers = self.parameters.iter().map(|each| (each.name, each.value));
+        T::deserialize(MapDeserializer::<_, Error>::new(numbers))
+            .unwrap_or_else(|error| unreachable!("{error}"))
     }
 
     /// The value of one that is there: the tables and their users are written side by side.

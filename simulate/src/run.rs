@@ -65,7 +65,7 @@ fn drive(
     workload: &Workload,
     progress: &mut dyn FnMut(Time) -> ControlFlow<()>,
 ) -> Option<Report> {
-    let programs = (0..setup.cpus).map(|cpu| Program::new(workload, cpu, setup.cpus)).collect();
+    let programs = Program::of_all(workload, setup.cpus);
     let memory = Memory::new(workload, setup);
     let mut driver = Driver::new(setup, engine, programs, memory);
     match driver.run(progress) {
