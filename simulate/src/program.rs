@@ -243,7 +243,8 @@ impl Numbers {
             *phase += 1;
             let mean = self.share_percent * 10_000;
             let lowest = (2 * mean).saturating_sub(1_000_000);
-            let share = lowest + random.below(1_000_000 - lowest + 1);
+            let highest = (2 * mean).min(1_000_000);
+            let share = lowest + random.below(highest - lowest + 1);
             let share = if is_longest { 1_000_000 } else { share };
             let work = self.round_us * MICROSECOND / self.barriers;
             *left = (work * share / 1_000_000).max(1);

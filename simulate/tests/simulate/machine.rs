@@ -285,3 +285,15 @@ fn slab_pages_are_visited_and_charged_for() {
     let none = workload("open-close", &[("slab_objects_per_page", 0)]);
     assert_eq!(probe(&setup, Habit::Watches, &none).0.slab, None);
 }
+
+/// Below half of the longest task's work, the others had half of it all the same.
+#[test]
+fn tasks_of_a_round_were_given_half_of_the_longest_ones_work_if_less_was_asked_for() {
+    for percent in [0, 10, 30, 50, 70, 100] {
+        let rounds = workload("dcachebench", &[("share_percent", percent)]);
+        let (report, _) = probe(&ticking(4), Habit::Watches, &rounds);
+        // One of four has all of it.
+        let (expected, busy) = ((100 + 3 * percent) / 4, report.time.busy_ppm() / 10_000);
+        assert!(busy.abs_diff(expected) <= 3, "{busy} % busy, {expected} expected");
+    }
+}
