@@ -88,20 +88,21 @@ impl Driver {
             let tick = self.ticks.next();
             let until = tick.map_or(end, |(at, _)| at.min(end));
             if let Some(event) = self.world.events.next(until) {
-                self.now = self.world.events.now();
+                self.pass_time(self.world.events.now());
                 self.world.tally.machinery.events += 1;
                 if event == Event::Sample {
                     progress(self.now)?;
                 }
                 self.handle(event);
             } else if let Some((at, cpu)) = tick.filter(|&(at, _)| at < end) {
-                self.now = at;
+                self.pass_time(at);
                 self.ticks.advance();
                 self.tick(cpu);
             } else {
                 break;
             }
         }
+        self.pass_time(end);
         let longest = &mut self.world.tally.worker_awake_max;
         for cpu in &mut self.world.cpus {
             cpu.run_until(end, self.world.window);
@@ -112,6 +113,14 @@ impl Driver {
             }
         }
         ControlFlow::Continue(())
+    }
+
+    fn pass_time(&mut self, now: Time) {
+        let from = self.world.window.from;
+        if self.now < from && now >= from {
+            self.world.begin_counting();
+        }
+        self.now = now;
     }
 
     fn handle(&mut self, event: Event) {
@@ -472,11 +481,6 @@ impl Driver {
         if self.world.is_counted(self.now) {
             self.world.tally.waiting_sum += u128::from(self.world.waiting());
             self.world.tally.samples += 1;
-        } else {
-            self.world.directory.clear_traffic();
-            if let Some(memory) = &mut self.world.memory {
-                memory.clear();
-            }
         }
         self.world.fill_budget(self.now);
         let at = self.now + self.world.setup.jiffy() * SAMPLE_PARTS / 1_000;

@@ -141,6 +141,14 @@ impl World {
         now >= self.window.from && now < self.window.to
     }
 
+    /// The warm-up is over.
+    pub(crate) fn begin_counting(&mut self) {
+        self.directory.clear_traffic();
+        self.memory.iter_mut().for_each(Memory::clear);
+        self.tally.callbacks.waiting_peak = self.waiting;
+        self.tally.callbacks.waiting_bytes_peak = self.waiting_bytes;
+    }
+
     /// An engine's call begins on `cpu`.
     pub(crate) fn open(&mut self, cpu: usize, cost: Picos) {
         self.current = cpu;

@@ -335,12 +335,12 @@ fn the_same_bytes_on_every_machine() {
         digest(&serde_json::to_vec(&report).unwrap())
     });
     let expected = [
-        0x09be_e3e7_837e_7937,
-        0xf6d7_12fb_a360_8f88,
-        0x1d31_49db_5176_b279,
-        0xc97a_8edc_45f6_f4b4,
-        0x4ab3_f863_6477_d3b7,
-        0x5ce1_335e_55c3_2db2,
+        0xa4b3_2f08_3188_d6a4,
+        0xcf87_f991_c092_1e17,
+        0xa006_1a2b_72ee_3ba3,
+        0xdc5b_b19f_b217_a267,
+        0xd804_465f_01e6_295a,
+        0x1a19_17b1_e396_f7e7,
     ];
     assert_eq!(found, expected, "{found:x?}");
 }

@@ -297,3 +297,20 @@ fn tasks_of_a_round_were_given_half_of_the_longest_ones_work_if_less_was_asked_f
         assert!(busy.abs_diff(expected) <= 3, "{busy} % busy, {expected} expected");
     }
 }
+
+/// They were counted from the last sample before the window on, up to 0.6 jiffies earlier.
+#[test]
+fn accesses_before_the_window_were_counted_and_callbacks_that_waited_from_before_were_not() {
+    for (warm_up, duration) in [(41, 1), (43, 2), (45, 3), (47, 20), (99, 1)] {
+        let [warm_up, duration] = [warm_up, duration].map(|ms| ms * MILLISECOND);
+        let setup = Setup { warm_up, duration, hz: 100, ..ticking(4) };
+        let (report, _) = probe(&setup, Habit::Locks, &busy());
+        assert_eq!(report.lines.lock_visits, report.machinery.ticks, "{warm_up} {duration}");
+    }
+    let [warm_up, duration] = [20, 1].map(|us| us * MICROSECOND);
+    let setup = Setup { warm_up, duration, ..ticking(1) };
+    let opens = workload("open-close", &[("operation_ns", 1_000), ("chunk_operations", 10)]);
+    let (report, _) = probe(&setup, Habit::Watches, &opens);
+    assert_eq!(report.slab.map(|slab| slab.allocations), Some(report.callbacks.queued));
+    assert!(report.callbacks.waiting_peak >= 10, "{:?}", report.callbacks);
+}
