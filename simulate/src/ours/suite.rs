@@ -184,8 +184,9 @@ pub fn judge(case: &Case, reports: &[Report]) -> Vec<Target> {
             _ => QUICK_ENGINE,
         };
         let other = aim.figure(of(against)?)?;
-        // Nothing is a multiple of nothing.
-        let ratio_permille = permille(aim.figure(own).unwrap_or(0), other)?;
+        // Too few waits that have ended are no short ones.
+        let worst = if aim.is_throughput() { 0 } else { u64::MAX };
+        let ratio_permille = permille(aim.figure(own).unwrap_or(worst), other)?;
         Some(Target {
             aim,
             against,
@@ -197,16 +198,18 @@ pub fn judge(case: &Case, reports: &[Report]) -> Vec<Target> {
     Aim::ALL.into_iter().filter_map(held).collect()
 }
 
-/// A ratio in thousandths, rounded; `None` if there is nothing to divide by.
+/// A ratio in thousandths, rounded; `None` of nothing to nothing.
 fn permille(figure: u64, other: u64) -> Option<u64> {
+    let is_any = figure != 0 || other != 0;
     let (figure, other) = (u128::from(figure), u128::from(other));
-    let ratio = (figure * 1_000 + other / 2).checked_div(other)?;
-    Some(u64::try_from(ratio).unwrap_or(u64::MAX))
+    let ratio = (figure * 1_000 + other / 2).checked_div(other).unwrap_or(u128::MAX);
+    is_any.then(|| u64::try_from(ratio).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::Summary;
     use crate::ours::run;
 
     fn reports(case: &Case) -> Vec<Report> {
@@ -256,6 +259,28 @@ mod tests {
         let targets = judge(&retirer, &reports);
         assert_eq!(reached(&targets, Aim::Cpu), Some(false));
         assert_eq!(reached(&targets, Aim::Updates), Some(false));
+    }
+
+    /// Its figure was 0, which is below any limit.
+    #[test]
+    fn a_default_whose_waits_do_not_end_was_as_quick_as_can_be() {
+        let waiter = case("busy-readers");
+        let mut reports = reports(&waiter);
+        reports[0].waits_ns = Summary::default();
+        let targets = judge(&waiter, &reports);
+        for aim in [Aim::WaitP50, Aim::WaitMean, Aim::WaitP99] {
+            assert_eq!(reached(&targets, aim), Some(false), "{aim:?}");
+        }
+    }
+
+    /// There was nothing to divide by, so it was not judged.
+    #[test]
+    fn cpu_time_where_tick_uses_none_was_no_miss() {
+        let idle = case("idle");
+        let mut reports = reports(&idle);
+        assert_eq!(reached(&judge(&idle, &reports), Aim::Cpu), None, "none uses any");
+        reports[0].time.worker_ns = 1;
+        assert_eq!(reached(&judge(&idle, &reports), Aim::Cpu), Some(false));
     }
 
     #[test]
