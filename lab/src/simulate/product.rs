@@ -97,6 +97,7 @@ pub(super) fn runs(args: &WhatIfArgs, costs: &[costs::Named]) -> Result<Vec<Run>
         named => named.to_vec(),
     };
     known(&args.set, &engines, &workloads)?;
+    check_once(&args.set, &[])?;
     let mut settings = vec![first(args, &engines[0], &workloads[0])];
     vary(&mut settings, &workloads, |run, workload| run.workload = workload.clone())?;
     vary(&mut settings, &args.cpus, |run, &cpus| run.setup.cpus = cpus)?;
@@ -170,7 +171,7 @@ fn known(sets: &[Set], engines: &[EngineKind], workloads: &[Workload]) -> Result
     let workloads = workloads.iter().flat_map(|workload| workload.parameters().iter());
     let mut names: Vec<&str> = engines.chain(workloads).map(|each| each.name).collect();
     names.extend(NUMBERS.machine.iter().map(|number| &*number.name));
-    names.dedup();
+    let names = distinct(names);
     match sets.iter().find(|set| !names.contains(&set.name.as_str())) {
         Some(set) => Err(Failure::usage(format!(
             "nothing to be run has a number called {:?}{}; there are {}",
@@ -183,6 +184,19 @@ fn known(sets: &[Set], engines: &[EngineKind], workloads: &[Workload]) -> Result
         ))),
         None => Ok(()),
     }
+}
+
+/// Refuses a number that is given twice, or with an option that sets it as well.
+pub(super) fn check_once(sets: &[Set], also_set: &[&str]) -> Result<()> {
+    for (place, Set { name, .. }) in sets.iter().enumerate() {
+        let is_twice = sets[..place].iter().any(|earlier| earlier.name == *name);
+        if is_twice || also_set.contains(&name.as_str()) {
+            return Err(Failure::usage(format!(
+                "{name} is given twice; for several values: --set {name}=A,B"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// What has a number of this name, of all that could be run.
@@ -319,5 +333,12 @@ pub(super) mod tests {
             assert_eq!(runs[1].setup, Setup::default(), "{}", number.name);
             assert_eq!(runs[0].sets, [(number.name.clone(), other)]);
         }
+    }
+
+    #[test]
+    fn a_number_of_several_workloads_was_named_for_each_in_a_refusal() {
+        let args = options::typed("--workload idle,dbench --set milk=1").unwrap().what_if;
+        let refused = runs(&args, &[]).unwrap_err().to_string();
+        assert_eq!(refused.matches("kernel_percent").count(), 1, "{refused}");
     }
 }

@@ -5,7 +5,7 @@ use grace::srcu::{AdaptiveDelay, Age, CallbackDelay, Published};
 use simulate::srcu::{Blocked, DelayFunction, Options, Placement};
 
 use super::super::options::Set;
-use super::super::product::{NUMBERS, Number};
+use super::super::product::{NUMBERS, Number, check_once};
 use crate::exit::{Failure, Result};
 
 /// When the reader of `blocked_ns` enters: the loop is under way then.
@@ -91,19 +91,13 @@ fn set_adaptive(to: &mut AdaptiveDelay, name: &str, value: u32) -> bool {
 
 /// Refuses what no run could take: unknown names, values that are too large, a name twice.
 pub(super) fn check(sets: &[Set], also_set: &[&str]) -> Result<()> {
-    for (place, Set { name, values }) in sets.iter().enumerate() {
+    for Set { name, values } in sets {
         let max = find(name)?.max.unwrap_or(u64::MAX);
         if let Some(value) = values.iter().find(|value| **value > max) {
             return Err(Failure::usage(format!("--set {name}={value}: it is at most {max}")));
         }
-        let is_twice = sets[..place].iter().any(|earlier| earlier.name == *name);
-        if is_twice || also_set.contains(&name.as_str()) {
-            return Err(Failure::usage(format!(
-                "{name} is given twice; for several values: --set {name}=A,B"
-            )));
-        }
     }
-    Ok(())
+    check_once(sets, also_set)
 }
 
 fn find(name: &str) -> Result<&'static Number> {
