@@ -40,7 +40,7 @@ pub(super) fn print(output: &mut Output) {
     output.entries(numbers.map(line));
 }
 
-/// Each number once, with all who have it and what it is there by default.
+/// Each number once, with all to whom it means the same, and what it is there by default.
 fn owned<'a>(
     owners: impl Iterator<Item = (&'a str, &'a [Parameter])>,
 ) -> Vec<(&'static str, String)> {
@@ -48,7 +48,9 @@ fn owned<'a>(
     for (owner, parameters) in owners {
         for parameter in parameters {
             let own = (owner, parameter.value);
-            match numbers.iter_mut().find(|(known, _)| known.name == parameter.name) {
+            let is_it =
+                |known: &Parameter| (known.name, known.what) == (parameter.name, parameter.what);
+            match numbers.iter_mut().find(|(known, _)| is_it(known)) {
                 Some((_, owners)) => owners.push(own),
                 None => numbers.push((parameter, vec![own])),
             }
@@ -75,5 +77,21 @@ mod tests {
         let bytes: Vec<_> = lines.iter().filter(|(name, _)| *name == "bytes").collect();
         assert_eq!(bytes.len(), 1);
         assert!(bytes[0].1.contains("idle 256") && bytes[0].1.contains("dbench 256"));
+    }
+
+    /// Those who read for long had "mean user time before each exit", and who opens and closes
+    /// files the "length of a path lookup".
+    #[test]
+    fn a_number_that_means_something_else_to_some_was_listed_as_that_of_the_first() {
+        let workloads = Workload::all();
+        let lines = owned(workloads.iter().map(|each| (each.name(), each.parameters())));
+        let of = |name: &str, owner: &str| {
+            let mut lines = lines.iter().filter(|(own, _)| *own == name);
+            lines.find(|(_, text)| text.contains(owner)).expect("it has it").1.clone()
+        };
+        assert!(of("pause_us", "exit-files").contains("before each exit"));
+        assert!(!of("pause_us", "long-readers").contains("exit"));
+        assert!(of("operation_ns", "dcachebench").contains("lookup"));
+        assert!(!of("operation_ns", "open-close").contains("lookup"));
     }
 }
