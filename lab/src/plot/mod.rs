@@ -17,6 +17,8 @@ const LETTERS: usize = 64;
 /// Longer names stand above their rows.
 const NAME_LETTERS: usize = 22;
 const BAR: f64 = 26.0;
+/// Names at the ends of lines are at least so far apart.
+const APART: f64 = 16.0;
 
 /// One line of a plot over settings: a value, or none, for each.
 #[derive(Clone, Debug)]
@@ -42,29 +44,30 @@ pub(crate) fn curves(
     settings: &[String],
     lines: &[Line],
 ) -> Markup {
-    const HEIGHT: f64 = 320.0;
     const TOP: f64 = 28.0;
     const LEFT: f64 = 62.0;
-    const BASE: f64 = HEIGHT - 46.0;
     const KEY: f64 = 22.0;
+    // All names have room.
+    let height = (APART * lines.len() as f64 + 34.0).max(320.0);
+    let base = height - 46.0;
     let marks = axis.marks(lines.iter().flat_map(|line| &line.values).flatten().copied());
     let share = |value: f64| axis.scale.share(&marks, value);
-    let y = |value: f64| BASE - (BASE - TOP) * share(value);
+    let y = |value: f64| base - (base - TOP) * share(value);
     let gaps = settings.len().saturating_sub(1).max(1) as f64;
     let right = WIDTH - KEY - room(lines.iter().map(|line| &*line.name));
     let x = |place: usize| LEFT + 20.0 + (right - LEFT - 36.0) * place as f64 / gaps;
     let mut part = Markup::default();
-    svg(&mut part, title, [WIDTH, HEIGHT], |svg| {
+    svg(&mut part, title, [WIDTH, height], |svg| {
         for &mark in &marks {
             let at = figure(y(mark));
             svg.line("grid", [&LEFT, &right, &at, &at]);
             let below = figure(y(mark) + 4.0);
             svg.label(Some("scale"), LEFT - 6.0, below, Some("end"), (axis.label)(mark));
         }
-        labels(svg, BASE + 20.0, settings.iter().enumerate().map(|(at, name)| (x(at), name)));
+        labels(svg, base + 20.0, settings.iter().enumerate().map(|(at, name)| (x(at), name)));
         svg.label(Some("scale"), "4", "14", None, &axis.title);
         let centre = figure((LEFT + right) / 2.0);
-        svg.label(Some("scale"), centre, HEIGHT - 8.0, Some("middle"), over);
+        svg.label(Some("scale"), centre, height - 8.0, Some("middle"), over);
         for (index, line) in lines.iter().enumerate() {
             let values = || {
                 let values = line.values.iter().enumerate();
@@ -80,7 +83,7 @@ pub(crate) fn curves(
                 dot(svg, &class, [x(place), y(value)], "3.5", Some(&says));
             }
         }
-        for (index, label_y) in label_places(lines, y, BASE + 8.0) {
+        for (index, label_y) in label_places(lines, y, base + 8.0) {
             let (name, class) = (&lines[index].name, series(index, lines[index].ours));
             let key = [(right + 2.0, label_y), (right + KEY - 2.0, label_y)];
             polyline(svg, &class, &key);
@@ -159,7 +162,6 @@ fn series(index: usize, ours: bool) -> String {
 /// Where the name of each line stands: beside its last value, but at least a line of text below
 /// the name above it, and never below `lowest`.
 fn label_places(lines: &[Line], y: impl Fn(f64) -> f64, lowest: f64) -> Vec<(usize, f64)> {
-    const APART: f64 = 16.0;
     let mut places: Vec<(usize, f64)> = lines
         .iter()
         .enumerate()
@@ -211,6 +213,21 @@ mod tests {
         places.sort_by(f64::total_cmp);
         assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= 15.9), "{places:?}");
         assert!(places.iter().all(|&place| place <= 280.0), "{places:?}");
+    }
+
+    #[test]
+    fn names_of_many_lines_were_above_the_picture() {
+        let line =
+            |name: usize| Line { name: name.to_string(), values: vec![Some(1.0); 2], ours: false };
+        let all: Vec<Line> = (0..40).map(line).collect();
+        let axis = Axis::new("t", Scale::Bars, bench::units::figures);
+        let svg = lines("CPUs", &axis, &["1", "2"].map(str::to_owned), &all).into_string();
+        let places = svg.split(" name\" x=\"").skip(1).map(|rest| {
+            let y = rest.split("y=\"").nth(1).unwrap().split('"').next().unwrap();
+            y.parse::<f64>().unwrap()
+        });
+        let places: Vec<f64> = places.collect();
+        assert!(places.len() == 40 && places.iter().all(|&y| y > 0.0), "{places:?}");
     }
 
     #[test]
