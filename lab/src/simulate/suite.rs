@@ -243,6 +243,7 @@ fn cell(target: Option<&Target>) -> Cell {
 fn ratio(permille: u64) -> String {
     match permille {
         // 0.9999 is not 1, and 0.970 is not 0.97 if that is the limit.
+        u64::MAX => "∞".to_owned(),
         permille if permille < 10_000 => format!("{:.3}", permille as f64 / 1_000.0),
         permille => units::figures(permille as f64 / 1_000.0),
     }
