@@ -177,6 +177,15 @@ fn one_workload_of_the_suite_runs_on_a_larger_machine() {
     assert!(started(crowd) > 64, "{crowd}");
 }
 
+/// It ended with exit code 1, as if something had become worse.
+#[test]
+fn the_quick_suite_missed_an_aim_that_was_not_recorded() {
+    let output = run("simulate --suite --quick --only oversubscribed".split(' '));
+    let (stdout, stderr) = expect_code(&output, 0);
+    assert!(stdout.contains("missed: oversubscribed: updates"), "{stdout}");
+    assert!(!stderr.contains("when it was recorded"), "{stderr}");
+}
+
 /// Takes a minute and a half of CPU time.
 const SLOW: &str = "lwn2014";
 
