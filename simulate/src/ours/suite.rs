@@ -15,9 +15,9 @@
 //! The best fixed engine differs between workloads. With a default that is close to the best on all
 //! of them, users need not choose.
 
-use super::options::{Algorithm, Options};
+use super::options::{Algorithm, Group, Options, Role};
 use super::report::Report;
-use super::workloads::{self, Waiters, Workload};
+use super::workloads::{self, Workload};
 
 /// The engine that is judged.
 pub const JUDGED: &str = "adaptive";
@@ -172,6 +172,8 @@ pub fn judge(case: &Case, reports: &[Report]) -> Vec<Target> {
         at.and_then(|at| reports.get(at))
     };
     let Some(own) = of(JUDGED) else { return Vec::new() };
+    let waits = |group: &Group| matches!(group.role, Role::Waits { .. });
+    let some_wait = case.workload.threads.iter().any(waits);
     let held = |aim: Aim| {
         let against = match aim {
             Aim::Updates | Aim::Reads => {
@@ -179,8 +181,8 @@ pub fn judge(case: &Case, reports: &[Report]) -> Vec<Target> {
                     |name: &&&str| of(name).map_or(0, |report| aim.figure(report).unwrap_or(0));
                 FIXED.iter().rev().max_by_key(figure)?
             }
-            Aim::Cpu if case.workload.waiters == Waiters::None => CHEAP_ENGINE,
-            Aim::Cpu => return None,
+            Aim::Cpu if some_wait => return None,
+            Aim::Cpu => CHEAP_ENGINE,
             _ => QUICK_ENGINE,
         };
         let other = aim.figure(of(against)?)?;

@@ -9,18 +9,6 @@ use super::options::{CPUS_MAX, Group, Role};
 use crate::events::Time;
 use crate::setup::MILLISECOND;
 
-/// Which threads wait for grace periods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Waiters {
-    /// None: callbacks only, or nothing.
-    None,
-    /// Some, without hurry.
-    Normal,
-    /// Some, and part of them are in a hurry.
-    Mixed,
-}
-
 /// Threads and a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
@@ -32,8 +20,6 @@ pub struct Workload {
     pub cpus: usize,
     /// For how long it runs, in nanoseconds.
     pub duration: Time,
-    /// Which threads wait.
-    pub waiters: Waiters,
     /// The threads.
     pub threads: Vec<Group>,
 }
@@ -50,7 +36,6 @@ struct Row {
     what: String,
     cpus: usize,
     duration_ms: Time,
-    waiters: Waiters,
     threads: Vec<(u32, String)>,
     here: Option<Here>,
 }
@@ -76,7 +61,6 @@ impl Row {
             what: &self.what,
             cpus: self.cpus,
             duration: self.duration_ms * MILLISECOND,
-            waiters: self.waiters,
             threads: self.threads.iter().map(group).collect(),
         }
     }
