@@ -146,7 +146,8 @@ const IN_USE: u32 = u32::MAX - 1;
 #[derive(Clone, Debug)]
 struct Local {
     active: u32,
-    partial: List,
+    /// The one that came last is the next.
+    partial: Vec<u32>,
     /// The sum of what was counted of the partial pages.
     counted: u32,
 }
@@ -164,7 +165,7 @@ pub struct Slab {
     /// Of each node its list, and its page allocator.
     nodes: Vec<List>,
     zones: Vec<Buddy>,
-    spare: List,
+    spare: Vec<u32>,
 }
 
 impl Slab {
@@ -177,12 +178,12 @@ impl Slab {
             shape,
             cpus_per_node,
             random: Random::new(nodes as u64),
-            locals: vec![Local { active: NONE, partial: List::default(), counted: 0 }; cpus],
+            locals: vec![Local { active: NONE, partial: Vec::new(), counted: 0 }; cpus],
             pages: Vec::new(),
             next_free: Vec::new(),
             nodes: vec![List::default(); nodes],
             zones: vec![Buddy::default(); nodes],
-            spare: List::default(),
+            spare: Vec::new(),
         }
     }
 
@@ -359,7 +360,7 @@ impl Slab {
     /// as are of the same node one after the other. Empty ones are given back afterwards.
     fn drain(&mut self, cpu: usize, steps: &mut Vec<Step>) {
         let mut visit: Option<(u32, Visit)> = None;
-        let mut empty = List::default();
+        let mut empty = Vec::new();
         while let Some(page) = self.pop_partial(cpu) {
             let Page { node, free, .. } = self.pages[page as usize];
             let line = self.write(cpu, page);

@@ -31,9 +31,9 @@ fn check(slab: &Slab, in_use: usize) {
             assert_eq!(slab.pages[page as usize].node, number as u32);
         }
     }
-    slab.spare.numbers().into_iter().for_each(|page| put(page, Place::Spare));
+    slab.spare.iter().copied().for_each(|page| put(page, Place::Spare));
     for local in &slab.locals {
-        let partial = local.partial.numbers();
+        let partial = local.partial.clone();
         let counted = |&page: &u32| slab.pages[page as usize].counted;
         assert_eq!(partial.iter().map(counted).sum::<u32>(), local.counted);
         partial.into_iter().for_each(|page| put(page, Place::Cpu));
