@@ -45,12 +45,11 @@ fn owned<'a>(
     owners: impl Iterator<Item = (&'a str, &'a [Parameter])>,
 ) -> Vec<(&'static str, String)> {
     let mut numbers: Vec<(&Parameter, Vec<(&str, u64)>)> = Vec::new();
+    let means = |number: &Parameter| (number.name, number.what);
     for (owner, parameters) in owners {
         for parameter in parameters {
             let own = (owner, parameter.value);
-            let is_it =
-                |known: &Parameter| (known.name, known.what) == (parameter.name, parameter.what);
-            match numbers.iter_mut().find(|(known, _)| is_it(known)) {
+            match numbers.iter_mut().find(|(known, _)| means(known) == means(parameter)) {
                 Some((_, owners)) => owners.push(own),
                 None => numbers.push((parameter, vec![own])),
             }

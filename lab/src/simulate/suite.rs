@@ -76,12 +76,9 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     output.findings(SCHEMA, document(&judged, args.quick));
     print(&judged, output);
     // What is asked was recorded on the machines that the workloads have.
-    let known: &[&[(String, Aim)]] = match args.quick {
-        true => &[&RECORDED.misses, &RECORDED.misses_quick],
-        false => &[&RECORDED.misses],
-    };
+    let quick = if args.quick { &RECORDED.misses_quick[..] } else { &[] };
     let broken = match args.on_cpus {
-        None => broken(&judged, &known.concat()),
+        None => broken(&judged, &[&RECORDED.misses, quick].concat()),
         Some(_) => Vec::new(),
     };
     for (case, target) in &broken {
