@@ -38,7 +38,7 @@ pub(super) fn file(panels: &[Panel], shared: &[String]) -> String {
 impl Panel {
     fn rows(&self) -> Vec<Interval> {
         let Some(first) = self.grace_periods.iter().map(|each| each.began).min() else {
-            let words = "no grace period began in this time".to_owned();
+            let words = "no grace period began that is to be shown".to_owned();
             return vec![Interval::of(&*self.title, false, [0.0; 3], words)];
         };
         // What did not end reaches to the last moment that is known of the others.

@@ -14,6 +14,7 @@ use super::options::WhatIfArgs;
 use super::pool::{self, Job};
 use super::product::{check_count, vary};
 use super::shape::{self, Group, Setting, Shape};
+use crate::distinct::distinct;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::{Output, SchemaId};
 
@@ -71,8 +72,8 @@ fn runs(args: &WhatIfArgs, quick: bool) -> Result<Vec<Run>> {
     let mut options = Options::reports_of_2022(of(VARIANTS[0], 250));
     options.calls /= if quick { 10 } else { 1 };
     if let Some(limit) = args.duration {
-        if limit > LIMIT_NS_MAX {
-            return Err(Failure::usage("SRCU runs for at most an hour of virtual time"));
+        if !(1..=LIMIT_NS_MAX).contains(&limit) {
+            return Err(Failure::usage("SRCU runs for some virtual time, an hour at most"));
         }
         options.limit_ns = limit;
     }
@@ -109,7 +110,7 @@ fn runs(args: &WhatIfArgs, quick: bool) -> Result<Vec<Run>> {
         ));
     }
     check_count(runs.len())?;
-    Ok(runs)
+    Ok(distinct(runs))
 }
 
 impl Run {
@@ -232,6 +233,8 @@ mod tests {
         let calls = |line| resolve(line, true).unwrap()[0].options.calls;
         assert_eq!((calls(""), calls("--set calls=5")), (800, 5), "a tenth unless that is given");
         assert_eq!(resolve("--variant final", false).unwrap().len(), 1);
+        // They were run once more, and stood side by side.
+        assert_eq!(resolve("--variant final,final --seed 1,1", false).unwrap().len(), 1);
     }
 
     #[test]
