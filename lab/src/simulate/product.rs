@@ -169,9 +169,8 @@ pub(super) fn check_count(runs: usize) -> Result<()> {
 fn known(sets: &[Set], engines: &[EngineKind], workloads: &[Workload]) -> Result<()> {
     let engines = engines.iter().flat_map(|engine| engine.parameters().iter());
     let workloads = workloads.iter().flat_map(|workload| workload.parameters().iter());
-    let mut names: Vec<&str> = engines.chain(workloads).map(|each| each.name).collect();
-    names.extend(NUMBERS.machine.iter().map(|number| &*number.name));
-    let names = distinct(names);
+    let machine = NUMBERS.machine.iter().map(|number| &*number.name);
+    let names = distinct(engines.chain(workloads).map(|each| each.name).chain(machine));
     match sets.iter().find(|set| !names.contains(&set.name.as_str())) {
         Some(set) => Err(Failure::usage(format!(
             "nothing to be run has a number called {:?}{}; there are {}",

@@ -148,17 +148,11 @@ fn print(judged: &[Judged], output: &mut Output) {
     output.heading(format!("{} with its default numbers, over the others", suite::JUDGED));
     output.table(table(judged));
     let limit = |aim: Aim| units::figures(aim.limit_permille() as f64 / 1_000.0);
-    let best = limit(Aim::Updates);
+    let [best, waits, cpu] = [Aim::Updates, Aim::WaitP50, Aim::Cpu].map(limit);
     output.entries([
         ("updates, reads", format!("over the best of poll, tick and token: at least {best}")),
-        ("p50 to hurried", format!("waits over poll's: at most {}", limit(Aim::WaitP50))),
-        (
-            "CPU",
-            format!(
-                "of grace periods where no thread waits, over tick's: at most {}",
-                limit(Aim::Cpu)
-            ),
-        ),
+        ("p50 to hurried", format!("waits over poll's: at most {waits}")),
+        ("CPU", format!("of grace periods where no thread waits, over tick's: at most {cpu}")),
         ("aims", "whether all aims of the line are met".to_owned()),
     ]);
     let all = judged.iter().flat_map(|judged| &judged.targets);
