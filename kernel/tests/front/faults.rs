@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
 use kernel::engine::tree::{self, Variant};
-use kernel::{Head, Hook, Options, Refused, Zone};
+use kernel::{Cookie, Head, Hook, Kernel, Options, Refused, Zone};
 
 use crate::board::{
     ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, interrupt_after, migrate, on,
@@ -419,4 +419,24 @@ fn a_cpu_that_was_asked_for_help_and_has_helped_is_at_rest_again() {
         assert!(!is_slow.get(), "{variant:?}: it turns interrupts off a second time");
         machine.jiffy(1);
     }
+}
+
+#[test]
+fn what_is_waited_for_on_the_only_cpu_is_over() {
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::booted(1);
+        // No tick comes, and nothing else happens.
+        let is_over = |wait: fn(&Kernel<_, 2, E>, Cookie) -> _| {
+            let cookie = machine.kernel.cookie();
+            machine.waits(0, |_| {}, |kernel| wait(kernel, cookie));
+            machine.kernel.poll(cookie)
+        };
+        assert!(is_over(Kernel::wait));
+        assert!(is_over(|kernel, _| kernel.synchronize()));
+        // Beside a callback's grace period.
+        machine.free(0);
+        machine.jiffy(0);
+        assert!(is_over(|kernel, _| kernel.synchronize_expedited()));
+        machine.jiffies(ENOUGH, [0]);
+    });
 }
