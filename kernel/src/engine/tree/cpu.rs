@@ -198,14 +198,6 @@ pub struct At<'a, S: Site> {
     pub(crate) host: &'a mut S::Host,
 }
 
-/// What is to be done about a callback that was queued, under the machine's lock.
-pub(crate) struct Queued {
-    /// None without a grace period was there before.
-    pub(super) is_first: bool,
-    /// They have become too many: [`Shared::hurry`](super::Shared::hurry).
-    pub(crate) is_excess: bool,
-}
-
 impl<S: Site> At<'_, S> {
     /// Whether the softirq would find anything to do, as the tick asks, where the machine tells
     /// this grace period.
@@ -302,26 +294,10 @@ impl<S: Site> At<'_, S> {
         }
     }
 
-    /// Queues a callback.
-    pub(crate) fn queue(&mut self) -> Queued {
-        self.host.touch(Line::Cpu(self.cpu), Access::Write);
-        let callbacks = &mut self.own.callbacks;
-        let is_first = !callbacks.has_untagged();
-        callbacks.push(1);
-        Queued { is_first, is_excess: self.own.is_excess(&self.plan.options) }
-    }
-
-    /// The CPU enters an extended quiescent state.
-    pub(crate) fn enter_eqs(&mut self) {
+    /// The CPU enters an extended quiescent state, or leaves it.
+    pub(super) fn move_eqs(&mut self, enters: bool) {
         let Some(words) = self.words.of(self.cpu) else { return };
-        words.enter();
-        self.host.touch(Line::Cpu(self.cpu), Access::Atomic);
-    }
-
-    /// And leaves it.
-    pub(crate) fn exit_eqs(&mut self) {
-        let Some(words) = self.words.of(self.cpu) else { return };
-        if self.plan.steps.omits(LEAVE) {
+        if enters || self.plan.steps.omits(LEAVE) {
             words.enter();
         } else {
             words.leave();
