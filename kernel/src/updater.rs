@@ -165,7 +165,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     }
 
     /// Waits until every section that has begun has ended. On the only CPU that is online it is as
-    /// [`synchronize_expedited`](Self::synchronize_expedited), and needs no tick.
+    /// [`synchronize_expedited`](Self::synchronize_expedited), needs no tick, and under Tree RCU does
+    /// not sleep.
     ///
     /// # Errors
     /// [`Refused::InSection`] if the caller may not sleep; [`Refused::Offline`] if its CPU is not
@@ -206,15 +207,16 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         let (cookie, is_alone) = started.ok_or(Refused::Offline)?;
         let polls = is_expedited || is_alone;
         let asked = RefCell::new((self.sequence(), CpuSet::EMPTY));
-        self.platform.wait(
-            &|| {
-                if polls && !self.poll(cookie) {
-                    self.on_awake(Hook::Synchronize, |at| at.expedite(&mut asked.borrow_mut()));
-                }
-                self.poll(cookie)
-            },
-            polls,
-        );
+        let done = || {
+            if polls && !self.poll(cookie) {
+                self.on_awake(Hook::Synchronize, |at| at.expedite(&mut asked.borrow_mut()));
+            }
+            self.poll(cookie)
+        };
+        // As a kernel boots perhaps no thread can sleep yet. A grace period may be in progress.
+        if !(is_alone && (done() || done())) {
+            self.platform.wait(&done, polls);
+        }
         Ok(())
     }
 

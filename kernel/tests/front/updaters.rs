@@ -156,7 +156,12 @@ fn synchronize_on_the_only_cpu_waits_for_nothing() {
     let machine = Machine::<2>::booted(1);
     // Nothing happens meanwhile: the platform's wait would panic.
     on(0, || machine.kernel.synchronize()).unwrap();
+    machine.free(0);
+    machine.jiffy(0);
+    // Beside a grace period in progress.
+    on(0, || machine.kernel.synchronize()).unwrap();
     on(0, || machine.kernel.synchronize_expedited()).unwrap();
+    machine.jiffies(20, [0]);
 }
 
 #[test]
