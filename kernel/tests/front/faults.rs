@@ -173,20 +173,6 @@ fn a_handler_that_has_switched_threads_does_not_put_its_cpu_back_into_user_mode(
 }
 
 #[test]
-fn a_tick_within_a_handler_in_idle_says_nothing_of_its_sections() {
-    let machine = with_one_idle();
-    // A handler in idle, in a section.
-    let interrupt = machine.enter(1);
-    machine.free(0);
-    machine.jiffies_beside_a_section(ENOUGH, 1);
-    assert_eq!(machine.freed(), 0);
-    machine.exit(1, interrupt);
-    machine.busy_tick(1);
-    machine.jiffies(ENOUGH, [0]);
-    assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
-}
-
-#[test]
 fn a_call_that_is_refused_says_so() {
     unsafe fn nothing(_: NonNull<Head>) {}
     let machine = Machine::<2>::lenient(1);
@@ -268,18 +254,6 @@ fn expedited_takes_note_of_its_own_cpu_at_the_first_look() {
 }
 
 #[test]
-fn a_barrier_bounds_a_flood_on_one_cpu() {
-    let machine = Rc::new(Machine::<1>::with(1, |options| options.callbacks_max = 50));
-    for _ in 0..500 {
-        if machine.free(0) == Zone::Full {
-            machine.waits(0, |machine| machine.jiffy(0), |kernel| kernel.barrier());
-        }
-        assert!(machine.kernel.cpu_snapshot(0).unwrap().callbacks <= 50);
-    }
-    assert_eq!(machine.freed_in(2 * ENOUGH, [0]), 500);
-}
-
-#[test]
 fn a_barrier_bounds_the_bytes_of_a_flood() {
     let machine = Rc::new(Machine::<2>::with(2, |options| options.bytes_max = 2 * 5_000));
     on(1, || machine.kernel.idle_enter());
@@ -353,14 +327,6 @@ fn a_cpu_that_was_asked_to_reschedule_in_vain_is_asked_again() {
     on(1, || machine.kernel.context_switch());
     machine.jiffies(ENOUGH, [0]);
     assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
-}
-
-#[test]
-fn a_head_may_be_part_of_what_threads_share() {
-    fn is_shared<T: Send + Sync + std::fmt::Debug>(_: &T) {}
-    let head = Head::new();
-    is_shared(&head);
-    assert!(format!("{head:?}").contains("is_queued: false"));
 }
 
 #[test]

@@ -52,14 +52,6 @@ fn a_callback_that_runs_callbacks_runs_none() {
 }
 
 #[test]
-fn a_callback_that_waits_for_a_barrier_is_refused() {
-    let machine = Machine::<2>::lenient(1);
-    machine.queue(|machine| assert_eq!(machine.kernel.barrier(), Err(Refused::InCallback)));
-    machine.jiffies(20, [0]);
-    assert_eq!(machine.misuses(), (1, kernel::Hook::Barrier));
-}
-
-#[test]
 fn a_callback_that_panics_has_run_and_the_next_ones_do() {
     let machine = with_one_idle();
     machine.queue(|_| panic!("as the test wants"));
@@ -107,19 +99,6 @@ fn callbacks_of_no_bytes_are_told_of_the_bytes_of_others() {
 #[test]
 fn callbacks_of_no_bytes_are_told_of_the_bytes_of_a_dead_cpu() {
     is_told_of_bytes(1, |machine| machine.stop(1, 0));
-}
-
-#[test]
-fn a_batch_has_a_budget() {
-    let machine = with_one_idle();
-    machine.free_many(0, 30);
-    machine.switches(20, [0]);
-    assert!(on(0, || machine.kernel.run_callbacks(0, 4)), "there are more");
-    assert_eq!(machine.freed(), 4);
-    assert!(on(0, || machine.kernel.run_callbacks(0, 1_000)));
-    assert_eq!(machine.freed(), 10, "blimit: ten at a time");
-    machine.work(0);
-    assert_eq!(machine.freed(), 16);
 }
 
 #[test]
