@@ -9,13 +9,14 @@
 //! no lock around it. There the CPU's exchange of [`Words`] meets the scan: see [`Words::enter`].
 
 use core::fmt::Debug;
+use core::hash::{Hash, Hasher};
 
 use grace::steps::Steps;
 use grace::{Cookie, Segments, Sequence};
 
 use super::{LEAVE, Plan, REPORT, Variant};
 use crate::engine::{Access, Host, Line};
-use crate::sync::{Ordering, Word, fence};
+use crate::sync::{AtomicU32, Ordering, fence};
 
 /// What a CPU keeps to itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,11 +79,12 @@ const URGENT: u32 = 1 << 31;
 /// for nothing: the tick may have taken note ([`Variant::Today`]).
 const HEAVY: u32 = 2;
 
-/// What others see of a CPU, or ask of it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// What others see of a CPU, or ask of it. Compared, hashed and cloned by what is in it: an engine's
+/// state is a value to those who explore it.
+#[derive(Debug)]
 pub struct Words {
-    state: Word,
-    help: Word,
+    state: AtomicU32,
+    help: AtomicU32,
 }
 
 impl Words {
@@ -90,8 +92,13 @@ impl Words {
         /// The words of a CPU that is awake, or is in an extended quiescent state.
         pub(crate) fn new(is_extended: bool) -> Self {
             let state = if is_extended { EXTENDED } else { 0 };
-            Self { state: Word::new(state), help: Word::new(0) }
+            Self { state: AtomicU32::new(state), help: AtomicU32::new(0) }
         }
+    }
+
+    fn values(&self) -> [u32; 2] {
+        // Relaxed: whoever compares or clones an engine has it to itself.
+        [&self.state, &self.help].map(|word| word.load(Ordering::Relaxed))
     }
 
     /// The CPU enters an extended quiescent state.
@@ -164,6 +171,27 @@ impl Words {
             self.help.fetch_or(URGENT | if is_heavy { HEAVY } else { 0 }, Ordering::Relaxed);
         }
         (is_news, is_first)
+    }
+}
+
+impl Clone for Words {
+    fn clone(&self) -> Self {
+        let [state, help] = self.values().map(AtomicU32::new);
+        Self { state, help }
+    }
+}
+
+impl PartialEq for Words {
+    fn eq(&self, other: &Self) -> bool {
+        self.values() == other.values()
+    }
+}
+
+impl Eq for Words {}
+
+impl Hash for Words {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.values().hash(state);
     }
 }
 
