@@ -165,8 +165,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     }
 
     /// Waits until every section that has begun has ended. On the only CPU that is online it is as
-    /// [`synchronize_expedited`](Self::synchronize_expedited), needs no tick, and under Tree RCU does
-    /// not sleep.
+    /// [`synchronize_expedited`](Self::synchronize_expedited), needs no tick, and does not sleep
+    /// under Tree RCU.
     ///
     /// # Errors
     /// [`Refused::InSection`] if the caller may not sleep; [`Refused::Offline`] if its CPU is not

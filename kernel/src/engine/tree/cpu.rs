@@ -79,8 +79,8 @@ const URGENT: u32 = 1 << 31;
 /// for nothing: the tick may have taken note ([`Variant::Today`]).
 const HEAVY: u32 = 2;
 
-/// What others see of a CPU, or ask of it. Compared, hashed and cloned by what is in it: an engine's
-/// state is a value to those who explore it.
+/// What others see of a CPU, or ask of it. Compared, hashed and cloned by what is in it, since an
+/// engine's state is a value to those who explore it.
 #[derive(Debug)]
 pub struct Words {
     state: AtomicU32,
