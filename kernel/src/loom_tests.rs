@@ -178,7 +178,7 @@ fn on_cpu_1<R: 'static>(work: impl FnOnce() -> R + 'static) -> loom::thread::Joi
 }
 
 /// CPU 1 unlinks the old value, takes a cookie, and frees when that is done.
-fn frees_when_done<K: Sync + 'static, C>(
+fn frees_when_done<K: Sync + 'static, C: 'static>(
     shared: &Arc<Shared<K>>,
     cookie: fn(&K) -> C,
     poll: fn(&K, C) -> bool,
