@@ -47,7 +47,8 @@ pub(crate) struct Board {
     pub(crate) is_to_resched: Vec<AtomicU32>,
     /// How often its worker was woken.
     pub(crate) woken: Vec<AtomicU32>,
-    /// How often those that wait were woken.
+    /// How often threads have waited, and those that wait were woken.
+    pub(crate) waits: AtomicU64,
     pub(crate) wakes: AtomicU64,
     /// There is a thread for each CPU: what one waits for may become true a little before its wake.
     pub(crate) has_threads: AtomicBool,
@@ -57,9 +58,9 @@ impl Board {
     fn new(cpus: usize) -> Self {
         let zeros = || (0..cpus).map(|_| AtomicU32::new(0)).collect();
         let (resched, is_to_resched, woken) = (zeros(), zeros(), zeros());
-        let (clock_ns, wakes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let [clock_ns, waits, wakes] = [0; 3].map(AtomicU64::new);
         let has_threads = AtomicBool::new(false);
-        Self { clock_ns, resched, is_to_resched, woken, wakes, has_threads }
+        Self { clock_ns, resched, is_to_resched, woken, waits, wakes, has_threads }
     }
 }
 
@@ -173,6 +174,7 @@ unsafe impl Platform for Wires {
     /// Looks only when it has said that it sleeps, and after a wake; or all the time, if it polls.
     fn wait(&self, done: &dyn Fn() -> bool, polls: bool) {
         assert_asked(false);
+        self.0.waits.fetch_add(1, SeqCst);
         let mut seen = self.0.wakes.load(SeqCst);
         let has_threads = self.0.has_threads.load(SeqCst);
         let meanwhile = MEANWHILE.with_borrow(Clone::clone);

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::SeqCst;
 
 use kernel::{GracePeriods, Head, Refused, Zone};
 
@@ -133,13 +134,13 @@ fn a_cookie_is_done_after_a_full_grace_period() {
 #[test]
 fn synchronize_on_the_only_cpu_waits_for_nothing() {
     let machine = Machine::<2>::booted(1);
-    // Nothing happens meanwhile: the platform's wait would panic.
     on(0, || machine.kernel.synchronize()).unwrap();
     machine.free(0);
     machine.jiffy(0);
     // Beside a grace period in progress.
     on(0, || machine.kernel.synchronize()).unwrap();
     on(0, || machine.kernel.synchronize_expedited()).unwrap();
+    assert_eq!(machine.board.waits.load(SeqCst), 0);
     machine.jiffies(20, [0]);
 }
 
