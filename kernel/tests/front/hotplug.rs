@@ -5,6 +5,21 @@ use std::cell::Cell;
 use crate::board::{Machine, on, under_each_engine};
 
 #[test]
+fn a_cpu_that_comes_online_after_a_scan_has_chosen_is_waited_for_by_the_next() {
+    under_each_engine!(3, {
+        let machine = Machine::<3, E>::booted(2);
+        machine.free(0);
+        // CPU 2 was offline when the scan looked; CPU 1 is in a section.
+        machine.jiffies(6, [0]);
+        machine.start(2);
+        assert_eq!(machine.freed_in(10, [0, 1]), 1, "its sections began after");
+        machine.free(0);
+        assert_eq!(machine.freed_in(10, [0, 1]), 0, "it is in a section now");
+        assert_eq!(machine.freed_in(10, [2, 1, 0]), 1);
+    });
+}
+
+#[test]
 fn a_barrier_waits_for_callbacks_that_move_while_it_waits() {
     let machine = Machine::<3>::booted(3);
     on(2, || machine.kernel.idle_enter());
