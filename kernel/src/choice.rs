@@ -17,7 +17,7 @@ use crate::platform::Platform;
 /// Any engine of this crate: one of [`NAMES`](Self::NAMES), by [`Kernel::choose`].
 ///
 /// Whichever is chosen, or none, it has the memory of the largest, "poll-per-cpu", and is built on
-/// the boot stack: about 19 KB for 64 CPUs, 272 KB for 256, 4 MB for 1,024; several times that in a
+/// the boot stack: about 20 KB for 64 CPUs, 276 KB for 256, 4 MB for 1,024; several times that in a
 /// debug build. A kernel of many CPUs names its engine in its type.
 ///
 /// Tree RCU takes the machine's lock on more of its ticks here, under the variant V2 if another was

@@ -104,17 +104,6 @@ unsafe fn retire<P: NonNullPtr + Send, D: Domain>(raw: NonNull<P::Target>) {
 /// Of this type alone, also where it is a subtype of another.
 pub(crate) type Of<T> = PhantomData<fn(T) -> T>;
 
-/// What both cells are.
-struct Cell<P: NonNullPtr, D> {
-    raw: AtomicPtr<P::Target>,
-    owns: PhantomData<(P, Of<D>)>,
-}
-
-// SAFETY: it is an owner, which may be dropped on another CPU.
-unsafe impl<P: NonNullPtr + Send, D> Send for Cell<P, D> {}
-// SAFETY: readers on all CPUs have what the owner owns, and any of them may replace the owner.
-unsafe impl<P: NonNullPtr + Send + Sync, D> Sync for Cell<P, D> {}
-
 /// What is in an [`Rcu`], which is never empty.
 fn never_none<T>(found: Option<T>) -> T {
     found.expect("an `Rcu` is never empty")
@@ -124,110 +113,40 @@ fn raw_of<P: NonNullPtr>(owner: Option<P>) -> *mut P::Target {
     owner.map_or(ptr::null_mut(), |owner| owner.into_raw().as_ptr())
 }
 
-impl<P: NonNullPtr, D> Cell<P, D> {
-    constant! {
-        fn none() -> Self {
-            Self { raw: AtomicPtr::new(ptr::null_mut()), owns: PhantomData }
-        }
-    }
-}
-
-impl<P: NonNullPtr + Send, D: Domain> Cell<P, D> {
-    fn new(owner: Option<P>) -> Self {
-        Self { raw: AtomicPtr::new(raw_of(owner)), owns: PhantomData }
-    }
-
-    fn update(&self, owner: Option<P>) {
-        // AcqRel: readers' Acquire pairs with the Release [KN-6]: they see the new value whole;
-        // the Acquire is for the old value, which another CPU may have written.
-        let old = self.raw.swap(raw_of(owner), Ordering::AcqRel);
-        if let Some(old) = NonNull::new(old) {
-            // SAFETY: it was in the cell, and is in there no more.
-            unsafe { retire::<P, D>(old) };
-        }
-    }
-
-    /// What is in the cell.
-    fn load(&self) -> *mut P::Target {
-        // Acquire: pairs with the Release of an update [KN-6]; the value is seen whole.
-        self.raw.load(Ordering::Acquire)
-    }
-
-    fn read(&self) -> Guard<'_, P, D> {
-        // The section begins before the load.
-        let section = D::section();
-        Guard { raw: self.load(), cell: self, section }
-    }
-
-    fn read_with<'a>(&'a self, _: &'a D::Section) -> Option<P::Ref<'a>> {
-        // SAFETY: the section goes on during `'a`, and the cell exists as long: the value is not
-        // freed meanwhile, whoever replaces it.
-        NonNull::new(self.load()).map(|raw| unsafe { P::raw_as_ref(raw) })
-    }
-}
-
-impl<P: NonNullPtr, D> Drop for Cell<P, D> {
-    fn drop(&mut self) {
-        // Acquire: another CPU may have written it. No guard is left: each borrows the cell.
-        if let Some(raw) = NonNull::new(self.raw.load(Ordering::Acquire)) {
-            // SAFETY: it is the cell's, and no reader has it.
-            drop(unsafe { P::from_raw(raw) });
-        }
-    }
-}
-
-/// A section, and what was in the cell. It stays on its thread, as raw pointers do.
-struct Guard<'a, P: NonNullPtr, D: Domain> {
-    raw: *mut P::Target,
-    cell: &'a Cell<P, D>,
-    section: D::Section,
-}
-
-impl<P: NonNullPtr + Send, D: Domain> Guard<'_, P, D> {
-    fn get(&self) -> Option<P::Ref<'_>> {
-        // SAFETY: it was in the cell when the section had begun, and that goes on.
-        NonNull::new(self.raw).map(|raw| unsafe { P::raw_as_ref(raw) })
-    }
-
-    fn compare_exchange(self, owner: Option<P>) -> Result<(), Option<P>> {
-        let new = raw_of(owner);
-        // AcqRel: as in `update`. Acquire: nothing is done with what is found instead.
-        match self.cell.raw.compare_exchange(self.raw, new, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => {
-                if let Some(old) = NonNull::new(self.raw) {
-                    // SAFETY: it was in the cell, and is in there no more.
-                    unsafe { retire::<P, D>(old) };
-                }
-                Ok(())
-            }
-            // SAFETY: it is the owner that was given, and has been in no cell.
-            Err(_) => Err(NonNull::new(new).map(|new| unsafe { P::from_raw(new) })),
-        }
-    }
-}
-
 /// A cell with an owner in it, such as a box, of which readers read what it owns.
 ///
 /// Reading takes no lock and no atomic read-modify-write. Updates do not wait for readers, nor for
 /// each other: the old owner is dropped after a grace period, without an allocation, by the thread
 /// that runs the CPU's callbacks. Its `Drop` may do what a callback may.
-pub struct Rcu<P: NonNullPtr, D>(Cell<P, D>);
+pub struct Rcu<P: NonNullPtr, D>(RcuOption<P, D>);
 
 /// A section, and what a cell had in it when it began.
 #[must_use]
-pub struct RcuReadGuard<'a, P: NonNullPtr, D: Domain>(Guard<'a, P, D>);
+pub struct RcuReadGuard<'a, P: NonNullPtr, D: Domain>(RcuOptionReadGuard<'a, P, D>);
 
 /// Like [`Rcu`], with or without an owner in it.
-pub struct RcuOption<P: NonNullPtr, D>(Cell<P, D>);
+pub struct RcuOption<P: NonNullPtr, D> {
+    raw: AtomicPtr<P::Target>,
+    owns: PhantomData<(P, Of<D>)>,
+}
 
-/// Like [`RcuReadGuard`], of a cell that may have none.
+// SAFETY: it is an owner, which may be dropped on another CPU.
+unsafe impl<P: NonNullPtr + Send, D> Send for RcuOption<P, D> {}
+// SAFETY: readers on all CPUs have what the owner owns, and any of them may replace the owner.
+unsafe impl<P: NonNullPtr + Send + Sync, D> Sync for RcuOption<P, D> {}
+
+/// Like [`RcuReadGuard`], of a cell that may have none. It stays on its thread, as raw pointers do.
 #[must_use]
-pub struct RcuOptionReadGuard<'a, P: NonNullPtr, D: Domain>(Guard<'a, P, D>);
+pub struct RcuOptionReadGuard<'a, P: NonNullPtr, D: Domain> {
+    raw: *mut P::Target,
+    cell: &'a RcuOption<P, D>,
+    section: D::Section,
+}
 
 impl<P: NonNullPtr + Send, D: Domain> Rcu<P, D> {
     /// Creates a cell.
     pub fn new(pointer: P) -> Self {
-        Self(Cell::new(Some(pointer)))
+        Self(RcuOption::new(Some(pointer)))
     }
 
     /// Replaces the owner; the old one is dropped after a grace period. Of two updates at the same
@@ -250,13 +169,13 @@ impl<P: NonNullPtr + Send, D: Domain> Rcu<P, D> {
 impl<P: NonNullPtr + Send, D: Domain> RcuOption<P, D> {
     /// Creates a cell.
     pub fn new(pointer: Option<P>) -> Self {
-        Self(Cell::new(pointer))
+        Self { raw: AtomicPtr::new(raw_of(pointer)), owns: PhantomData }
     }
 
     constant! {
         /// Creates an empty cell.
         pub fn new_none() -> Self {
-            Self(Cell::none())
+            Self { raw: AtomicPtr::new(ptr::null_mut()), owns: PhantomData }
         }
     }
 
@@ -264,17 +183,43 @@ impl<P: NonNullPtr + Send, D: Domain> RcuOption<P, D> {
     /// updates at the same time one is lost, unless a lock is held; see also
     /// [`RcuOptionReadGuard::compare_exchange`].
     pub fn update(&self, new_ptr: Option<P>) {
-        self.0.update(new_ptr);
+        // AcqRel: readers' Acquire pairs with the Release [KN-6]: they see the new value whole;
+        // the Acquire is for the old value, which another CPU may have written.
+        let old = self.raw.swap(raw_of(new_ptr), Ordering::AcqRel);
+        if let Some(old) = NonNull::new(old) {
+            // SAFETY: it was in the cell, and is in there no more.
+            unsafe { retire::<P, D>(old) };
+        }
+    }
+
+    /// What is in the cell.
+    fn load(&self) -> *mut P::Target {
+        // Acquire: pairs with the Release of an update [KN-6]; the value is seen whole.
+        self.raw.load(Ordering::Acquire)
     }
 
     /// Begins a section, and reads.
     pub fn read(&self) -> RcuOptionReadGuard<'_, P, D> {
-        RcuOptionReadGuard(self.0.read())
+        // The section begins before the load.
+        let section = D::section();
+        RcuOptionReadGuard { raw: self.load(), cell: self, section }
     }
 
     /// Reads in a section that has begun.
-    pub fn read_with<'a>(&'a self, guard: &'a D::Section) -> Option<P::Ref<'a>> {
-        self.0.read_with(guard)
+    pub fn read_with<'a>(&'a self, _: &'a D::Section) -> Option<P::Ref<'a>> {
+        // SAFETY: the section goes on during `'a`, and the cell exists as long: the value is not
+        // freed meanwhile, whoever replaces it.
+        NonNull::new(self.load()).map(|raw| unsafe { P::raw_as_ref(raw) })
+    }
+}
+
+impl<P: NonNullPtr, D> Drop for RcuOption<P, D> {
+    fn drop(&mut self) {
+        // Acquire: another CPU may have written it. No guard is left: each borrows the cell.
+        if let Some(raw) = NonNull::new(self.raw.load(Ordering::Acquire)) {
+            // SAFETY: it is the cell's, and no reader has it.
+            drop(unsafe { P::from_raw(raw) });
+        }
     }
 }
 
@@ -286,7 +231,7 @@ impl<P: NonNullPtr + Send, D: Domain> RcuReadGuard<'_, P, D> {
 
     /// The section.
     pub fn section(&self) -> &D::Section {
-        &self.0.section
+        self.0.section()
     }
 
     /// Replaces the owner that was read, and ends the section. Until then no other object can be in
@@ -303,17 +248,18 @@ impl<P: NonNullPtr + Send, D: Domain> RcuReadGuard<'_, P, D> {
 impl<P: NonNullPtr + Send, D: Domain> RcuOptionReadGuard<'_, P, D> {
     /// What the cell had in it.
     pub fn get(&self) -> Option<P::Ref<'_>> {
-        self.0.get()
+        // SAFETY: it was in the cell when the section had begun, and that goes on.
+        NonNull::new(self.raw).map(|raw| unsafe { P::raw_as_ref(raw) })
     }
 
     /// Whether the cell was empty.
     pub fn is_none(&self) -> bool {
-        self.0.raw.is_null()
+        self.raw.is_null()
     }
 
     /// The section.
     pub fn section(&self) -> &D::Section {
-        &self.0.section
+        &self.section
     }
 
     /// Replaces the owner that was read, or its absence, and ends the section. See
@@ -322,7 +268,19 @@ impl<P: NonNullPtr + Send, D: Domain> RcuOptionReadGuard<'_, P, D> {
     /// # Errors
     /// Something else is in the cell: the new owner is given back.
     pub fn compare_exchange(self, new_ptr: Option<P>) -> Result<(), Option<P>> {
-        self.0.compare_exchange(new_ptr)
+        let new = raw_of(new_ptr);
+        // AcqRel: as in `update`. Acquire: nothing is done with what is found instead.
+        match self.cell.raw.compare_exchange(self.raw, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                if let Some(old) = NonNull::new(self.raw) {
+                    // SAFETY: it was in the cell, and is in there no more.
+                    unsafe { retire::<P, D>(old) };
+                }
+                Ok(())
+            }
+            // SAFETY: it is the owner that was given, and has been in no cell.
+            Err(_) => Err(NonNull::new(new).map(|new| unsafe { P::from_raw(new) })),
+        }
     }
 }
 

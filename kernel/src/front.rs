@@ -35,8 +35,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// Options for `hz` ticks per second: a busy CPU is asked to reschedule once a grace period is
-    /// a twentieth of a second old; a million callbacks; misuse panics in debug builds.
+    /// Options for `hz` ticks per second, at least one, and so many CPUs: from 256 on, scans are
+    /// further apart. A busy CPU is asked to reschedule once a grace period is a twentieth of a
+    /// second old; a million callbacks; misuse panics in debug builds.
     pub const fn new(hz: u32, cpus: usize) -> Self {
         Self {
             tree: tree::Options::new(Variant::v2(hz), hz, cpus),

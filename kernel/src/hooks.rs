@@ -137,11 +137,16 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// The CPU has nothing to run. Call it in the idle loop, with interrupts off, before the CPU
     /// waits for an interrupt. Returns whether the tick must go on: callbacks are queued here, or a
     /// caller on this CPU waits for a grace period.
+    ///
+    /// An interrupt here returns to the idle loop, which lets others run after
+    /// [`idle_exit`](Self::idle_exit). If it switches threads itself, it calls that first, and
+    /// before that [`irq_exit`](Self::irq_exit).
     pub fn idle_enter(&self) -> bool {
         self.enter(Hook::IdleEnter, Place::Idle)
     }
 
-    /// The idle loop continues.
+    /// The idle loop continues. From here on the CPU needs its tick, or callbacks that it queues
+    /// wait until it goes idle or to user mode again.
     pub fn idle_exit(&self) {
         self.exit(Hook::IdleExit, Place::Idle);
     }

@@ -21,14 +21,12 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         let _irq = self.platform.irq_off();
         let is_here = self.platform.this_cpu() == cpu;
         if !self.check(Hook::CpuStarting, is_here, "called on another CPU")
-            || !self.check_phase(Hook::CpuStarting, cpu, &[phase::OFFLINE])
+            || !self.moves_on(Hook::CpuStarting, cpu, phase::OFFLINE, phase::STARTING)
         {
             return;
         }
-        // Whoever finds itself alone under the lock has updated before this CPU's first section. An
-        // NMI believes itself protected only afterwards.
+        // The first one lays out the engine here.
         self.machine(|machine| machine.online += 1);
-        self.moves_on(Hook::CpuStarting, cpu, phase::OFFLINE, phase::STARTING);
         self.cpus[cpu].note(Hook::CpuStarting);
         self.cpus[cpu].seen.words.leave();
         self.with_own(cpu, |at| at.own.place = Place::Kernel);
@@ -54,37 +52,24 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         let _irq = self.platform.irq_off();
         let is_here = self.platform.this_cpu() == cpu;
         // All is checked before anything is changed.
-        if !self.check(Hook::CpuDying, is_here, "called on another CPU")
-            || !self.check_phase(Hook::CpuDying, cpu, &[phase::STARTING, phase::ONLINE])
-        {
+        if !self.check(Hook::CpuDying, is_here, "called on another CPU") {
             return false;
         }
-        let is_free = self.on(Hook::CpuDying, |at| at.own.place == Place::Kernel) == Some(true);
+        let is_free = self.on(Hook::CpuDying, |at| at.own.place == Place::Kernel);
+        let Some(is_free) = is_free else { return false };
         let runs = self.cpus[cpu].is_run_by(None);
         if !self.check(Hook::CpuDying, is_free, "its hooks say that it is idle or in user mode")
             || !self.check(Hook::CpuDying, !runs, "its worker is not parked")
         {
             return false;
         }
-        // Only this CPU moves itself on from here. An NMI protects nothing from now on, before
-        // somebody else finds itself alone.
+        // Only this CPU moves itself on from here. An NMI protects nothing from now on.
         let seen = &self.cpus[cpu].seen;
-        let from = seen.phase.load(Ordering::Relaxed);
-        if !self.moves_on(Hook::CpuDying, cpu, from, phase::DYING) {
-            return false;
-        }
+        // Release: pairs with the Acquire of who buries it, to whom its own part goes.
+        seen.phase.store(phase::DYING, Ordering::Release);
         seen.words.enter();
         self.machine(|machine| machine.online -= 1);
         true
-    }
-
-    /// Whether the CPU is in one of these phases, from which only this CPU moves it on.
-    #[track_caller]
-    fn check_phase(&self, hook: Hook, cpu: usize, right: &[u32]) -> bool {
-        // Acquire: pairs with the Release of who buried it.
-        let phase = self.cpus.get(cpu).map(|cpu| cpu.seen.phase.load(Ordering::Acquire));
-        let is_right = phase.is_some_and(|phase| right.contains(&phase));
-        self.check(hook, is_right, "the CPU is not where hotplug says, or there is none")
     }
 
     /// CPU `cpu` no longer runs anything: its callbacks move to the current CPU, where they wait

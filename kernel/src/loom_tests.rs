@@ -177,6 +177,25 @@ fn on_cpu_1<R: 'static>(work: impl FnOnce() -> R + 'static) -> loom::thread::Joi
     })
 }
 
+/// CPU 1 unlinks the old value, takes a cookie, and frees when that is done.
+fn frees_when_done<K: Sync + 'static, C: 'static>(
+    shared: &Arc<Shared<K>>,
+    cookie: fn(&K) -> C,
+    poll: fn(&K, C) -> bool,
+) -> loom::thread::JoinHandle<()> {
+    let shared = shared.clone();
+    on_cpu_1(move || {
+        shared.link.store(1, Ordering::Release);
+        let cookie = cookie(&shared.kernel);
+        // Later: loom lets the other thread go on.
+        loom::thread::yield_now();
+        if poll(&shared.kernel, cookie) {
+            // SAFETY: no section sees it any more, which loom checks.
+            shared.old.with_mut(|old| unsafe { *old = 1 });
+        }
+    })
+}
+
 /// Runs CPU 1, which is idle at first or not, beside CPU 0.
 fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Front<E>)) {
     explore(move || {
@@ -280,19 +299,13 @@ fn call_nothing(kernel: &Kernel<Threads, 2>) {
 fn a_cookie_is_taken_while_another_cpu_begins_a_grace_period() {
     explore(|| {
         let shared = Shared::new(started::<TreeRcu<2>>(Threads::new(), false));
-        let other = shared.clone();
-        let thread = on_cpu_1(move || {
-            other.link.store(1, Ordering::Release);
-            let cookie = other.kernel.cookie();
-            other.kernel.idle_enter();
-            // Later: loom lets CPU 0 go on.
-            loom::thread::yield_now();
-            // As an NMI does in idle.
-            if other.kernel.poll(cookie) {
-                // SAFETY: no section sees it any more, which loom checks.
-                other.old.with_mut(|old| unsafe { *old = 1 });
-            }
-        });
+        let cookie = |kernel: &Kernel<_, 2>| {
+            let cookie = kernel.cookie();
+            kernel.idle_enter();
+            cookie
+        };
+        // It polls as an NMI does in idle.
+        let thread = frees_when_done(&shared, cookie, Kernel::poll);
         read(&shared);
         call_nothing(&shared.kernel);
         tick(&shared.kernel);
@@ -315,21 +328,15 @@ fn a_cookie_is_taken_while_another_cpu_begins_a_grace_period() {
 fn a_cookie_of_a_grace_period_that_another_cpu_ends() {
     explore(|| {
         let shared = Shared::new(started::<TreeRcu<2>>(Threads::new(), false));
-        let other = shared.clone();
-        let thread = on_cpu_1(move || {
-            other.link.store(1, Ordering::Release);
-            let cookie = other.kernel.cookie();
-            call_nothing(&other.kernel);
-            tick(&other.kernel);
-            other.kernel.context_switch();
-            tick(&other.kernel);
-            // Later: loom lets CPU 0 go on.
-            loom::thread::yield_now();
-            if other.kernel.poll(cookie) {
-                // SAFETY: no section sees it any more, which loom checks.
-                other.old.with_mut(|old| unsafe { *old = 1 });
-            }
-        });
+        let cookie = |kernel: &Kernel<_, 2>| {
+            let cookie = kernel.cookie();
+            call_nothing(kernel);
+            tick(kernel);
+            kernel.context_switch();
+            tick(kernel);
+            cookie
+        };
+        let thread = frees_when_done(&shared, cookie, Kernel::poll);
         read(&shared);
         tick(&shared.kernel);
         shared.kernel.context_switch();
@@ -589,17 +596,7 @@ fn a_section_that_sleeps_while_another_cpu_checks_the_counts() {
 fn a_cookie_of_an_srcu_is_taken_while_another_thread_begins_a_grace_period() {
     explore(|| {
         let shared = Shared::new(Srcu::<_, 2>::new(Threads::new(), at_once(), 1_000));
-        let other = shared.clone();
-        let thread = loom::thread::spawn(move || {
-            other.link.store(1, Ordering::Release);
-            let cookie = other.kernel.cookie();
-            // Later: loom lets the other thread go on.
-            loom::thread::yield_now();
-            if other.kernel.poll(cookie) {
-                // SAFETY: no section sees it any more, which loom checks.
-                other.old.with_mut(|old| unsafe { *old = 1 });
-            }
-        });
+        let thread = frees_when_done(&shared, Srcu::cookie, Srcu::poll);
         let section = || {
             let _section = shared.kernel.read();
             read(&shared);

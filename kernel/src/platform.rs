@@ -3,6 +3,10 @@
 /// What [`Kernel`](crate::Kernel) requires of the kernel around it. None of these functions is
 /// called with the machine's lock held, except [`now_ns`](Self::now_ns).
 ///
+/// Hooks call [`irq_off`](Self::irq_off) and [`this_cpu`](Self::this_cpu) alone, and so does
+/// [`call`](crate::Kernel::call): a scheduler may hold its locks. Only `tick`, `run_callbacks`,
+/// `cpu_dead` and the functions that wait call others, which may take such locks.
+///
 /// # Safety
 /// A CPU's own part of the [`Kernel`](crate::Kernel) is accessed without a lock, by code that runs
 /// on that CPU with interrupts off. So:

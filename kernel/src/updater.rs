@@ -164,7 +164,9 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         if self.poll(cookie) { Ok(()) } else { self.synchronize() }
     }
 
-    /// Waits until every section that has begun has ended.
+    /// Waits until every section that has begun has ended. On the only CPU that is online it is as
+    /// [`synchronize_expedited`](Self::synchronize_expedited), needs no tick, and does not sleep
+    /// under Tree RCU.
     ///
     /// # Errors
     /// [`Refused::InSection`] if the caller may not sleep; [`Refused::Offline`] if its CPU is not
@@ -173,10 +175,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// # Panics
     /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
     pub fn synchronize(&self) -> Result<(), Refused> {
-        if let Some(cookie) = self.start()? {
-            self.platform.wait(&|| self.poll(cookie), false);
-        }
-        Ok(())
+        self.synchronize_as(false)
     }
 
     /// Like [`synchronize`](Self::synchronize), but sooner: CPUs that are awake are asked to
@@ -193,36 +192,32 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// # Panics
     /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
     pub fn synchronize_expedited(&self) -> Result<(), Refused> {
-        if let Some(cookie) = self.start()? {
-            let asked = RefCell::new((self.sequence(), CpuSet::EMPTY));
-            self.platform.wait(
-                &|| {
-                    if !self.poll(cookie) {
-                        self.on_awake(Hook::Synchronize, |at| at.expedite(&mut asked.borrow_mut()));
-                    }
-                    self.poll(cookie)
-                },
-                true,
-            );
-        }
-        Ok(())
+        self.synchronize_as(true)
     }
 
-    /// Asks for a full grace period, which this CPU then looks after. `None` if none is needed:
-    /// this CPU is the only one, and its caller in no section.
-    fn start(&self) -> Result<Option<Cookie>, Refused> {
+    /// Asks for a full grace period, which this CPU then looks after, and waits for its end.
+    fn synchronize_as(&self, is_expedited: bool) -> Result<(), Refused> {
         self.may_sleep(Hook::Synchronize)?;
         let started = self.on_awake(Hook::Synchronize, |at| {
-            let cookie = at.locked(|machine, tree| {
-                // Whoever comes online later takes the lock first, and sees the update.
-                (machine.online > 1).then(|| machine.periods.want(tree))
-            });
-            if let Some(cookie) = cookie {
-                at.own.tree.wanted = cookie;
-            }
-            cookie
+            let (cookie, is_alone) =
+                at.locked(|machine, tree| (machine.periods.want(tree), machine.online == 1));
+            at.own.tree.wanted = cookie;
+            (cookie, is_alone)
         });
-        started.ok_or(Refused::Offline)
+        let (cookie, is_alone) = started.ok_or(Refused::Offline)?;
+        let polls = is_expedited || is_alone;
+        let asked = RefCell::new((self.sequence(), CpuSet::EMPTY));
+        let done = || {
+            if polls && !self.poll(cookie) {
+                self.on_awake(Hook::Synchronize, |at| at.expedite(&mut asked.borrow_mut()));
+            }
+            self.poll(cookie)
+        };
+        // As a kernel boots perhaps no thread can sleep yet. A grace period may be in progress.
+        if !(is_alone && (done() || done())) {
+            self.platform.wait(&done, polls);
+        }
+        Ok(())
     }
 
     fn may_sleep(&self, hook: Hook) -> Result<(), Refused> {

@@ -137,7 +137,11 @@ pub trait Engine: core::fmt::Debug {
     /// `cpu` passes through its scheduler: a quiescent state.
     fn context_switch(&mut self, cpu: usize, host: &mut dyn Host);
     /// The tick interrupts `cpu`; in user mode or idle that is a quiescent state.
-    fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host);
+    fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host) {
+        if mode != Mode::Kernel {
+            self.context_switch(cpu, host);
+        }
+    }
     /// The call that [`Host::raise`] asked for.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host);
     /// The call that [`Host::timer`] asked for; it runs on `cpu`, outside of any section.

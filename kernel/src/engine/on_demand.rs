@@ -474,12 +474,7 @@ impl<A: Store, S: Steps> Engine for OnDemand<A, S> {
     }
 
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu >= self.scan.counters.cpus() {
-            return;
-        }
-        if !self.steps.omits("return-from-eqs") {
-            self.scan.counters.exit_eqs(cpu, host);
-        }
+        self.scan.counters.exit_eqs(cpu, &self.steps, host);
         if self.sleepers.remove(cpu) {
             host.touch(SLEEPERS, Access::Atomic);
         }

@@ -14,7 +14,7 @@ use grace::steps::{Intact, Steps};
 use super::counters::{Counters, Scan, Start};
 use super::mask::Mask;
 use super::store::Store;
-use super::{Access, Callback, Engine, Host, Line, Mode};
+use super::{Access, Callback, Engine, Host, Line};
 
 /// The steps that [`Global`] and [`PerCpu`] must not leave out.
 pub const STEPS: &[&str] = &[
@@ -141,16 +141,8 @@ impl<A: Store, S: Steps> Engine for Global<A, S> {
     }
 
     fn context_switch(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.scan.counters.cpus() {
-            self.scan.counters.count(cpu, host);
-            self.reported(cpu, host);
-        }
-    }
-
-    fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host) {
-        if mode != Mode::Kernel {
-            self.context_switch(cpu, host);
-        }
+        self.scan.counters.count(cpu, host);
+        self.reported(cpu, host);
     }
 
     /// Linear in the CPUs.
@@ -175,16 +167,12 @@ impl<A: Store, S: Steps> Engine for Global<A, S> {
     }
 
     fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.scan.counters.cpus() {
-            self.scan.counters.enter_eqs(cpu, host);
-            self.reported(cpu, host);
-        }
+        self.scan.counters.enter_eqs(cpu, host);
+        self.reported(cpu, host);
     }
 
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.scan.counters.cpus() && !self.steps.omits("return-from-eqs") {
-            self.scan.counters.exit_eqs(cpu, host);
-        }
+        self.scan.counters.exit_eqs(cpu, &self.steps, host);
     }
 
     fn is_holdout(&self, _: usize, cpu: usize) -> bool {
@@ -265,7 +253,7 @@ impl<A: Store, S: Steps> PerCpu<A, S> {
 
     /// `cpu` has said that it is quiescent: if its grace period waited for that, it continues.
     fn reported(&self, cpu: usize, host: &mut dyn Host) {
-        let own = &self.own[cpu];
+        let Some(own) = self.own.get(cpu) else { return };
         let waited = own.in_progress && own.position == cpu;
         if waited && !self.steps.omits("look-after-own-switch") {
             host.raise(cpu);
@@ -288,16 +276,8 @@ impl<A: Store, S: Steps> Engine for PerCpu<A, S> {
     }
 
     fn context_switch(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.own.len() {
-            self.counters.count(cpu, host);
-            self.reported(cpu, host);
-        }
-    }
-
-    fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host) {
-        if mode != Mode::Kernel {
-            self.context_switch(cpu, host);
-        }
+        self.counters.count(cpu, host);
+        self.reported(cpu, host);
     }
 
     /// Linear in the CPUs.
@@ -327,16 +307,12 @@ impl<A: Store, S: Steps> Engine for PerCpu<A, S> {
     }
 
     fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.own.len() {
-            self.counters.enter_eqs(cpu, host);
-            self.reported(cpu, host);
-        }
+        self.counters.enter_eqs(cpu, host);
+        self.reported(cpu, host);
     }
 
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.own.len() && !self.steps.omits("return-from-eqs") {
-            self.counters.exit_eqs(cpu, host);
-        }
+        self.counters.exit_eqs(cpu, &self.steps, host);
     }
 
     fn is_holdout(&self, of: usize, cpu: usize) -> bool {

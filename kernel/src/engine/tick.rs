@@ -190,9 +190,7 @@ impl<A: Store, S: Steps> Engine for Tick<A, S> {
     }
 
     fn context_switch(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.own.len() {
-            self.counters.count(cpu, host);
-        }
+        self.counters.count(cpu, host);
     }
 
     fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host) {
@@ -241,9 +239,7 @@ impl<A: Store, S: Steps> Engine for Tick<A, S> {
         if cpu >= self.own.len() {
             return;
         }
-        if !self.steps.omits("return-from-eqs") {
-            self.counters.exit_eqs(cpu, host);
-        }
+        self.counters.exit_eqs(cpu, &self.steps, host);
         host.touch(SLEEPERS, Access::Atomic);
         self.sleepers.remove(cpu);
     }

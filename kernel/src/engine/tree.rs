@@ -43,7 +43,7 @@ use grace::steps::{Intact, Steps};
 
 use super::mask::Mask;
 use super::store::Store;
-use super::{Access, Callback, Engine, Host, Mode};
+use super::{Access, Callback, Engine, Host, Line, Mode};
 use cpu::{AllWords, At, Own, Site, Words};
 pub use options::{Options, Variant};
 pub use shared::Shared;
@@ -186,16 +186,18 @@ impl<'h, A: Store, S: Steps> Site for Stepped<'h, A, S> {
 impl<A: Store, S: Steps> Engine for Tree<A, S> {
     fn queue(&mut self, cpu: usize, _: Callback, host: &mut dyn Host) {
         self.on(cpu, host, |shared, at| {
-            let queued = at.queue();
+            at.host.touch(Line::Cpu(cpu), Access::Write);
+            let is_first = !at.own.callbacks.has_untagged();
+            at.own.callbacks.push(1);
             let is_extended = at.words.of(cpu).is_some_and(Words::is_extended);
             if is_extended || at.words.is_tickless(cpu) {
                 shared.sleepers.insert(cpu);
-                if queued.is_first {
+                if is_first {
                     at.host.raise(cpu);
                 }
             }
             shared.note_overload(at);
-            if queued.is_excess {
+            if at.own.is_excess(&at.plan.options) {
                 shared.hurry(at);
             }
         });
@@ -235,7 +237,7 @@ impl<A: Store, S: Steps> Engine for Tree<A, S> {
 
     fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
         self.on(cpu, host, |shared, at| {
-            at.enter_eqs();
+            at.move_eqs(true);
             if !at.own.callbacks.is_empty() {
                 shared.sleepers.insert(cpu);
                 if at.is_pending(shared.sequence) {
@@ -247,7 +249,7 @@ impl<A: Store, S: Steps> Engine for Tree<A, S> {
 
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
         self.on(cpu, host, |shared, at| {
-            at.exit_eqs();
+            at.move_eqs(false);
             if !at.words.is_tickless(cpu) {
                 shared.sleepers.remove(cpu);
             }

@@ -28,6 +28,8 @@ thread_local! {
     static THREAD: Cell<Option<usize>> = const { Cell::new(None) };
     /// How often interrupts were turned off, and not on again.
     static IRQS_OFF: Cell<u32> = const { Cell::new(0) };
+    /// The scheduler's locks are held, which only some functions of the platform take.
+    static IS_SCHEDULING: Cell<bool> = const { Cell::new(false) };
     /// An NMI that comes when the clock is read, which is under the machine's lock too.
     static NMI: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
     /// An interrupt that comes when interrupts are turned on, so many times later.
@@ -45,7 +47,8 @@ pub(crate) struct Board {
     pub(crate) is_to_resched: Vec<AtomicU32>,
     /// How often its worker was woken.
     pub(crate) woken: Vec<AtomicU32>,
-    /// How often those that wait were woken.
+    /// How often threads have waited, and those that wait were woken.
+    pub(crate) waits: AtomicU64,
     pub(crate) wakes: AtomicU64,
     /// There is a thread for each CPU: what one waits for may become true a little before its wake.
     pub(crate) has_threads: AtomicBool,
@@ -55,9 +58,9 @@ impl Board {
     fn new(cpus: usize) -> Self {
         let zeros = || (0..cpus).map(|_| AtomicU32::new(0)).collect();
         let (resched, is_to_resched, woken) = (zeros(), zeros(), zeros());
-        let (clock_ns, wakes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let [clock_ns, waits, wakes] = [0; 3].map(AtomicU64::new);
         let has_threads = AtomicBool::new(false);
-        Self { clock_ns, resched, is_to_resched, woken, wakes, has_threads }
+        Self { clock_ns, resched, is_to_resched, woken, waits, wakes, has_threads }
     }
 }
 
@@ -116,6 +119,13 @@ fn assert_irqs(are_off: bool) {
     assert_eq!(IRQS_OFF.get() != 0, are_off, "whether interrupts are off");
 }
 
+/// One of the functions that take locks of the scheduler.
+#[track_caller]
+fn assert_asked(are_off: bool) {
+    assert!(!IS_SCHEDULING.get(), "who holds these locks asks for them");
+    assert_irqs(are_off);
+}
+
 // SAFETY: the thread that says it is a CPU is the only one that does. An interrupt is a function
 // that it calls while they are on, but for NMIs, which call their own hooks alone.
 unsafe impl Platform for Wires {
@@ -131,7 +141,7 @@ unsafe impl Platform for Wires {
     }
 
     fn now_ns(&self) -> u64 {
-        assert_irqs(true);
+        assert_asked(true);
         if let Some(nmi) = NMI.take() {
             nmi();
             NMI.set(Some(nmi));
@@ -148,7 +158,7 @@ unsafe impl Platform for Wires {
     }
 
     fn resched(&self, cpus: &CpuSet) {
-        assert_irqs(true);
+        assert_asked(true);
         for cpu in cpus.iter() {
             self.0.resched[cpu].fetch_add(1, SeqCst);
             self.0.is_to_resched[cpu].store(1, SeqCst);
@@ -156,14 +166,15 @@ unsafe impl Platform for Wires {
     }
 
     fn wake_worker(&self, cpu: usize) {
-        assert_irqs(true);
+        assert_asked(true);
         assert_eq!(cpu, CPU.get());
         self.0.woken[cpu].fetch_add(1, SeqCst);
     }
 
     /// Looks only when it has said that it sleeps, and after a wake; or all the time, if it polls.
     fn wait(&self, done: &dyn Fn() -> bool, polls: bool) {
-        assert_irqs(false);
+        assert_asked(false);
+        self.0.waits.fetch_add(1, SeqCst);
         let mut seen = self.0.wakes.load(SeqCst);
         let has_threads = self.0.has_threads.load(SeqCst);
         let meanwhile = MEANWHILE.with_borrow(Clone::clone);
@@ -184,9 +195,17 @@ unsafe impl Platform for Wires {
     }
 
     fn wake_waiters(&self) {
-        assert_irqs(true);
+        assert_asked(true);
         self.0.wakes.fetch_add(1, SeqCst);
     }
+}
+
+/// Does something with the scheduler's locks held, on that CPU.
+pub(crate) fn scheduling<R>(cpu: usize, what: impl FnOnce() -> R) -> R {
+    IS_SCHEDULING.set(true);
+    let result = on(cpu, what);
+    IS_SCHEDULING.set(false);
+    result
 }
 
 /// Does something on that CPU.

@@ -1,6 +1,6 @@
 //! The hooks at their edges: each test moves between CPUs, so its order is the one it says.
 
-use crate::board::{ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, on, under_each_engine};
+use crate::board::{ENOUGH, Machine, PATIENCE, TICK_NS, on, under_each_engine};
 use kernel::engine::store::Fixed;
 use kernel::engine::tree::Variant;
 use kernel::engine::{on_demand, poll, token};
@@ -19,22 +19,6 @@ fn a_cpu_that_was_idle_in_one_grace_period_is_waited_for_by_the_next() {
             on(1, || machine.kernel.idle_exit());
             machine.assert_is_waited_for(1);
         }
-    });
-}
-
-#[test]
-fn what_is_queued_in_mid_grace_period_waits_for_the_next() {
-    under_each_engine!(2, |machine| {
-        machine.free(0);
-        machine.jiffies(3, [0]);
-        on(1, || machine.kernel.context_switch());
-        // CPU 1 has been quiescent, and is in a section since.
-        let second = counter();
-        let counted = second.clone();
-        machine.queue(move |_| _ = counted.fetch_add(1, SeqCst));
-        machine.jiffies_beside_a_section(ENOUGH, 1);
-        assert_eq!(count(&second), 0, "the section began before it was queued");
-        assert_eq!((machine.freed_in(2 * ENOUGH, [1, 0]), count(&second)), (1, 1));
     });
 }
 
@@ -71,17 +55,6 @@ fn a_cpu_that_goes_idle_while_a_scan_looks_is_seen_by_the_next() {
 }
 
 #[test]
-fn a_cpu_that_has_left_idle_is_waited_for() {
-    under_each_engine!(2, |machine| {
-        on(1, || machine.kernel.idle_enter());
-        on(1, || machine.kernel.idle_exit());
-        machine.free(0);
-        assert_eq!(machine.freed_in(ENOUGH, [0]), 0, "it may be in a section");
-        assert_eq!(machine.freed_in(ENOUGH, [1, 0]), 1);
-    });
-}
-
-#[test]
 fn a_cpu_that_goes_idle_with_callbacks_keeps_its_tick_and_needs_no_other() {
     under_each_engine!(2, |machine| {
         // Nobody has asked for a grace period yet.
@@ -96,20 +69,6 @@ fn a_cpu_that_goes_idle_with_callbacks_keeps_its_tick_and_needs_no_other() {
         }
         assert_eq!(machine.freed(), 1);
     });
-}
-
-#[test]
-fn a_callback_that_an_interrupt_queues_in_idle_turns_the_tick_on() {
-    let machine = Machine::<1>::booted(1);
-    assert!(!on(0, || machine.kernel.idle_enter()));
-    let interrupt = machine.enter(0);
-    machine.free(0);
-    assert!(machine.exit(0, interrupt), "the tick must go on");
-    for _ in 0..ENOUGH {
-        machine.busy_tick(0);
-        machine.idle_work(0);
-    }
-    assert_eq!(machine.freed(), 1);
 }
 
 #[test]
@@ -249,15 +208,6 @@ fn cond_resched_helps_under_the_variants_of_which_that_is_said() {
     assert!(!ends(Variant::V3_15) && !ends(Variant::V2 { sched_qs_jiffies: PATIENCE }));
     assert!(ends(Variant::V0 { period: 10 }) && ends(Variant::V1 { flag_after_jiffies: PATIENCE }));
     assert!(ends(Variant::Today));
-}
-
-#[test]
-fn todays_tick_has_a_busy_cpu_reschedule() {
-    let machine = Machine::<2>::with(2, |options| options.tree.variant = Variant::Today);
-    machine.free(0);
-    machine.jiffies_beside_a_section(200, 1);
-    assert!(machine.reschedules(1) >= 1, "it asks that of itself");
-    machine.jiffies(ENOUGH, [1, 0]);
 }
 
 #[test]

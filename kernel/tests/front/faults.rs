@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
 use kernel::engine::tree::{self, Variant};
-use kernel::{Head, Hook, Options, Refused, Zone};
+use kernel::{Cookie, Head, Hook, Kernel, Options, Refused, Zone};
 
 use crate::board::{
     ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, interrupt_after, migrate, on,
@@ -173,20 +173,6 @@ fn a_handler_that_has_switched_threads_does_not_put_its_cpu_back_into_user_mode(
 }
 
 #[test]
-fn a_tick_within_a_handler_in_idle_says_nothing_of_its_sections() {
-    let machine = with_one_idle();
-    // A handler in idle, in a section.
-    let interrupt = machine.enter(1);
-    machine.free(0);
-    machine.jiffies_beside_a_section(ENOUGH, 1);
-    assert_eq!(machine.freed(), 0);
-    machine.exit(1, interrupt);
-    machine.busy_tick(1);
-    machine.jiffies(ENOUGH, [0]);
-    assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
-}
-
-#[test]
 fn a_call_that_is_refused_says_so() {
     unsafe fn nothing(_: NonNull<Head>) {}
     let machine = Machine::<2>::lenient(1);
@@ -268,18 +254,6 @@ fn expedited_takes_note_of_its_own_cpu_at_the_first_look() {
 }
 
 #[test]
-fn a_barrier_bounds_a_flood_on_one_cpu() {
-    let machine = Rc::new(Machine::<1>::with(1, |options| options.callbacks_max = 50));
-    for _ in 0..500 {
-        if machine.free(0) == Zone::Full {
-            machine.waits(0, |machine| machine.jiffy(0), |kernel| kernel.barrier());
-        }
-        assert!(machine.kernel.cpu_snapshot(0).unwrap().callbacks <= 50);
-    }
-    assert_eq!(machine.freed_in(2 * ENOUGH, [0]), 500);
-}
-
-#[test]
 fn a_barrier_bounds_the_bytes_of_a_flood() {
     let machine = Rc::new(Machine::<2>::with(2, |options| options.bytes_max = 2 * 5_000));
     on(1, || machine.kernel.idle_enter());
@@ -356,14 +330,6 @@ fn a_cpu_that_was_asked_to_reschedule_in_vain_is_asked_again() {
 }
 
 #[test]
-fn a_head_may_be_part_of_what_threads_share() {
-    fn is_shared<T: Send + Sync + std::fmt::Debug>(_: &T) {}
-    let head = Head::new();
-    is_shared(&head);
-    assert!(format!("{head:?}").contains("is_queued: false"));
-}
-
-#[test]
 fn a_cpu_that_comes_again_has_the_limits_of_a_new_one() {
     let machine = Machine::<2>::with(2, |options| {
         (options.tree.qhimark, options.tree.qlowmark) = (20, 5);
@@ -419,4 +385,24 @@ fn a_cpu_that_was_asked_for_help_and_has_helped_is_at_rest_again() {
         assert!(!is_slow.get(), "{variant:?}: it turns interrupts off a second time");
         machine.jiffy(1);
     }
+}
+
+#[test]
+fn what_is_waited_for_on_the_only_cpu_is_over() {
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::booted(1);
+        // No tick comes, and nothing else happens.
+        let is_over = |wait: fn(&Kernel<_, 2, E>, Cookie) -> _| {
+            let cookie = machine.kernel.cookie();
+            machine.waits(0, |_| {}, |kernel| wait(kernel, cookie));
+            machine.kernel.poll(cookie)
+        };
+        assert!(is_over(Kernel::wait));
+        assert!(is_over(|kernel, _| kernel.synchronize()));
+        // Beside a callback's grace period.
+        machine.free(0);
+        machine.jiffy(0);
+        assert!(is_over(|kernel, _| kernel.synchronize_expedited()));
+        machine.jiffies(ENOUGH, [0]);
+    });
 }

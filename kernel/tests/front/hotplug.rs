@@ -20,17 +20,6 @@ fn a_cpu_that_comes_online_after_a_scan_has_chosen_is_waited_for_by_the_next() {
 }
 
 #[test]
-fn a_cpu_that_comes_online_before_the_first_scan_ends_the_grace_period_with_the_others() {
-    let machine = Machine::<2>::booted(1);
-    machine.free(0);
-    machine.jiffies(1, [0]);
-    assert!(machine.kernel.cpu_snapshot(1).unwrap().is_holdout, "not scanned yet");
-    machine.start(1);
-    assert_eq!(machine.freed_in(20, [0]), 0, "it is awake");
-    assert_eq!(machine.freed_in(20, [1, 0]), 1);
-}
-
-#[test]
 fn a_barrier_waits_for_callbacks_that_move_while_it_waits() {
     let machine = Machine::<3>::booted(3);
     on(2, || machine.kernel.idle_enter());

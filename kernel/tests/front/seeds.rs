@@ -12,7 +12,7 @@ use kernel::engine::tree::Variant;
 use kernel::{GracePeriods, Interrupt, Options};
 
 use crate::board::{
-    Machine, TICK_NS, callback, on, run_callback, under_each_engine, with_meanwhile,
+    Machine, TICK_NS, callback, on, run_callback, scheduling, under_each_engine, with_meanwhile,
 };
 
 const CPUS: usize = 5;
@@ -125,7 +125,7 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
     fn go(&self, cpu: usize, to: State) {
         let (own, kernel) = (&self.cpus[cpu], &self.machine.kernel);
         let from = own.state.replace(to);
-        on(cpu, || match (from, to) {
+        scheduling(cpu, || match (from, to) {
             (State::Kernel, State::Idle) => own.ticks.set(kernel.idle_enter()),
             (State::Kernel, State::User) => own.ticks.set(kernel.user_enter()),
             (State::Idle, State::Kernel) => kernel.idle_exit(),
@@ -135,7 +135,7 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
     }
 
     fn switch(&self, cpu: usize) {
-        on(cpu, || self.machine.kernel.context_switch());
+        scheduling(cpu, || self.machine.kernel.context_switch());
     }
 
     /// Begins a section of what runs on that CPU, or ends it.
@@ -148,7 +148,7 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
 
     fn enter(&self, cpu: usize, is_nmi: bool) {
         let enter = if is_nmi { Machine::enter_nmi } else { Machine::enter };
-        let interrupt = Some(enter(&self.machine, cpu));
+        let interrupt = Some(scheduling(cpu, || enter(&self.machine, cpu)));
         self.cpus[cpu].levels.borrow_mut().push(Level { interrupt, is_nmi, section: None });
     }
 
@@ -159,7 +159,8 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
                 self.machine.exit_nmi(cpu, nmi);
             }
             Some(Level { interrupt: Some(interrupt), .. }) => {
-                self.cpus[cpu].ticks.set(self.machine.exit(cpu, interrupt));
+                let exit = || self.machine.exit(cpu, interrupt);
+                self.cpus[cpu].ticks.set(scheduling(cpu, exit));
             }
             _ => unreachable!("it is in a handler"),
         }
@@ -261,17 +262,17 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
             3..6 => self.section(cpu, false),
             6..10 => self.tick(cpu),
             10..12 if is_free => self.switch(cpu),
-            12 if is_free => on(cpu, || kernel.cond_resched()),
+            12 if is_free => scheduling(cpu, || kernel.cond_resched()),
             13 if is_free => self.go(cpu, State::Idle),
             14 if is_free => self.go(cpu, State::User),
             15..17 if !own.is_in_handler() => self.go(cpu, State::Kernel),
             17..19 if can_enter => self.enter(cpu, by % 2 == 0),
             19..21 if own.is_in_handler() => self.exit(cpu),
-            21 if is_in_kernel && !own.is_in_nmi() => on(cpu, || self.call()),
+            21 if is_in_kernel && !own.is_in_nmi() => scheduling(cpu, || self.call()),
             22..24 => self.work(cpu),
             24 if is_free && waiters() < 2 && by == 0 => self.wait(cpu),
             25 if is_free && cpu != 0 && own.waiters.get() == 0 && by == 0 => {
-                assert!(on(cpu, || kernel.cpu_dying(cpu)), "nothing is in its way");
+                assert!(scheduling(cpu, || kernel.cpu_dying(cpu)), "nothing is in its way");
                 own.state.set(State::Dying);
             }
             _ => {}

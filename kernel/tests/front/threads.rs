@@ -63,134 +63,119 @@ impl Dice {
     }
 }
 
-/// A CPU that is in no section does what it is asked to, and its tick comes.
-fn jiffy<E: GracePeriods<CPUS> + 'static>(machine: &Machine<CPUS, E>, cpu: usize, shared: &Shared) {
-    if machine.board.is_to_resched[cpu].swap(0, SeqCst) != 0 {
-        machine.kernel.context_switch();
-    }
-    machine.jiffy(cpu);
-    if cpu == 0 && shared.to_bury.load(Acquire) {
-        machine.kernel.cpu_dead(CPUS - 1);
-        shared.to_bury.store(false, Release);
-    }
-    assert!(!shared.failed.load(Relaxed), "another CPU has failed");
-    std::thread::yield_now();
-}
-
-fn read<E: GracePeriods<CPUS> + 'static>(
-    machine: &Machine<CPUS, E>,
-    cpu: usize,
-    shared: &Shared,
-    dice: &mut Dice,
-) {
-    section(|| {
-        let object = shared.look(cpu, dice.roll(SLOTS as u64) as usize);
-        for step in 0..dice.roll(20) {
-            shared.check(cpu, object);
-            match step % 8 {
-                3 => _ = machine.busy_tick(cpu),
-                7 => std::thread::yield_now(),
-                _ => {}
-            }
-        }
-    });
-}
-
-fn update<E: GracePeriods<CPUS> + 'static>(
-    machine: &Machine<CPUS, E>,
+/// A CPU, which is a thread.
+struct Cpu<E: 'static> {
+    machine: &'static Machine<CPUS, E>,
+    number: usize,
     shared: &'static Shared,
-    dice: &mut Dice,
-) {
-    let object = shared.made.fetch_add(1, SeqCst) + 1;
-    let slot = &shared.slots[dice.roll(SLOTS as u64) as usize];
-    let (old, how) = (slot.swap(object, AcqRel), dice.roll(8));
-    match how {
-        _ if old == 0 => return,
-        0 => machine.kernel.synchronize_expedited().expect("in no section"),
-        1 => machine.kernel.synchronize().expect("in no section"),
-        2 => {
-            let cookie = machine.kernel.cookie();
-            machine.kernel.wait(cookie).expect("in no section");
-        }
-        _ => {
-            let head = callback(0, Box::new(move || shared.bury(old)));
-            // SAFETY: the callback is nobody else's.
-            return unsafe { machine.kernel.call(head, run_callback) }
-                .map(drop)
-                .expect("it is online, and not queued");
-        }
-    }
-    shared.bury(old);
 }
 
-/// Idle or in user mode, with interrupts in which there are sections.
-fn rest<E: GracePeriods<CPUS> + 'static>(
-    machine: &Machine<CPUS, E>,
-    cpu: usize,
-    shared: &Shared,
-    dice: &mut Dice,
-) {
-    let is_idle = dice.roll(2) == 0;
-    let kernel = &machine.kernel;
-    let mut ticks = if is_idle { kernel.idle_enter() } else { kernel.user_enter() };
-    for _ in 0..dice.roll(10) {
-        if ticks {
-            ticks = machine.tick(cpu, !is_idle);
-            machine.board.clock_ns.fetch_add(TICK_NS / 4, SeqCst);
+impl<E: GracePeriods<CPUS> + 'static> Cpu<E> {
+    /// In no section it does what it is asked to, and its tick comes.
+    fn jiffy(&self) {
+        let Self { machine, number, shared } = *self;
+        if machine.board.is_to_resched[number].swap(0, SeqCst) != 0 {
+            machine.kernel.context_switch();
         }
-        if dice.roll(3) == 0 {
-            let interrupt = machine.enter(cpu);
-            read(machine, cpu, shared, dice);
-            machine.exit(cpu, interrupt);
+        machine.jiffy(number);
+        if number == 0 && shared.to_bury.load(Acquire) {
+            machine.kernel.cpu_dead(CPUS - 1);
+            shared.to_bury.store(false, Release);
         }
-        std::thread::yield_now();
-    }
-    if is_idle { kernel.idle_exit() } else { kernel.user_exit() }
-}
-
-/// CPU 3 goes, and comes again.
-fn unplug<E: GracePeriods<CPUS> + 'static>(
-    machine: &Machine<CPUS, E>,
-    cpu: usize,
-    shared: &Shared,
-) {
-    assert!(machine.kernel.cpu_dying(cpu));
-    shared.to_bury.store(true, Release);
-    while shared.to_bury.load(Acquire) {
         assert!(!shared.failed.load(Relaxed), "another CPU has failed");
         std::thread::yield_now();
     }
-    machine.start(cpu);
-}
 
-fn live<E: GracePeriods<CPUS> + 'static>(
-    machine: &Machine<CPUS, E>,
-    cpu: usize,
-    shared: &'static Shared,
-    steps: usize,
-    seed: u64,
-) {
-    let mut dice = Dice(seed * 1_000 + cpu as u64);
-    for _ in 0..steps {
-        match dice.roll(24) {
-            0..8 => read(machine, cpu, shared, &mut dice),
-            8..13 => update(machine, shared, &mut dice),
-            13..16 => rest(machine, cpu, shared, &mut dice),
-            16 if cpu == CPUS - 1 => unplug(machine, cpu, shared),
-            17 if dice.roll(8) == 0 => machine.kernel.barrier().expect("in no section"),
-            _ => jiffy(machine, cpu, shared),
+    fn read(&self, dice: &mut Dice) {
+        section(|| {
+            let object = self.shared.look(self.number, dice.roll(SLOTS as u64) as usize);
+            for step in 0..dice.roll(20) {
+                self.shared.check(self.number, object);
+                match step % 8 {
+                    3 => _ = self.machine.busy_tick(self.number),
+                    7 => std::thread::yield_now(),
+                    _ => {}
+                }
+            }
+        });
+    }
+
+    fn update(&self, dice: &mut Dice) {
+        let (kernel, shared) = (&self.machine.kernel, self.shared);
+        let object = shared.made.fetch_add(1, SeqCst) + 1;
+        let slot = &shared.slots[dice.roll(SLOTS as u64) as usize];
+        let (old, how) = (slot.swap(object, AcqRel), dice.roll(8));
+        match how {
+            _ if old == 0 => return,
+            0 => kernel.synchronize_expedited().expect("in no section"),
+            1 => kernel.synchronize().expect("in no section"),
+            2 => kernel.wait(kernel.cookie()).expect("in no section"),
+            _ => {
+                let head = callback(0, Box::new(move || shared.bury(old)));
+                // SAFETY: the callback is nobody else's.
+                let queued = unsafe { kernel.call(head, run_callback) };
+                return queued.map(drop).expect("it is online, and not queued");
+            }
         }
+        shared.bury(old);
     }
-    shared.done.fetch_add(1, SeqCst);
-    while shared.done.load(SeqCst) < CPUS as u32 {
-        jiffy(machine, cpu, shared);
+
+    /// Idle or in user mode, with interrupts in which there are sections.
+    fn rest(&self, dice: &mut Dice) {
+        let Self { machine, number, .. } = *self;
+        let is_idle = dice.roll(2) == 0;
+        let kernel = &machine.kernel;
+        let mut ticks = if is_idle { kernel.idle_enter() } else { kernel.user_enter() };
+        for _ in 0..dice.roll(10) {
+            if ticks {
+                ticks = machine.tick(number, !is_idle);
+                machine.board.clock_ns.fetch_add(TICK_NS / 4, SeqCst);
+            }
+            if dice.roll(3) == 0 {
+                let interrupt = machine.enter(number);
+                self.read(dice);
+                machine.exit(number, interrupt);
+            }
+            std::thread::yield_now();
+        }
+        if is_idle { kernel.idle_exit() } else { kernel.user_exit() }
     }
-    if cpu == 0 {
-        machine.kernel.barrier().expect("in no section");
+
+    /// CPU 3 goes, and comes again.
+    fn unplug(&self) {
+        assert!(self.machine.kernel.cpu_dying(self.number));
+        self.shared.to_bury.store(true, Release);
+        while self.shared.to_bury.load(Acquire) {
+            assert!(!self.shared.failed.load(Relaxed), "another CPU has failed");
+            std::thread::yield_now();
+        }
+        self.machine.start(self.number);
+    }
+
+    fn live(&self, steps: usize, seed: u64) {
+        let Self { machine, number, shared } = *self;
+        let mut dice = Dice(seed * 1_000 + number as u64);
+        for _ in 0..steps {
+            match dice.roll(24) {
+                0..8 => self.read(&mut dice),
+                8..13 => self.update(&mut dice),
+                13..16 => self.rest(&mut dice),
+                16 if number == CPUS - 1 => self.unplug(),
+                17 if dice.roll(8) == 0 => machine.kernel.barrier().expect("in no section"),
+                _ => self.jiffy(),
+            }
+        }
         shared.done.fetch_add(1, SeqCst);
-    }
-    while shared.done.load(SeqCst) <= CPUS as u32 {
-        jiffy(machine, cpu, shared);
+        while shared.done.load(SeqCst) < CPUS as u32 {
+            self.jiffy();
+        }
+        if number == 0 {
+            machine.kernel.barrier().expect("in no section");
+            shared.done.fetch_add(1, SeqCst);
+        }
+        while shared.done.load(SeqCst) <= CPUS as u32 {
+            self.jiffy();
+        }
     }
 }
 
@@ -210,12 +195,14 @@ fn torture<E: GracePeriods<CPUS> + 'static>(steps: usize, seed: u64) {
     // SAFETY: it is freed below, when the threads have ended.
     let (machine, shared): &'static (Machine<CPUS, E>, Shared) = unsafe { both.as_ref() };
     let threads: Vec<_> = (0..CPUS)
-        .map(|cpu| {
+        .map(|number| {
             std::thread::spawn(move || {
-                let meanwhile = Rc::new(move || jiffy(machine, cpu, shared));
-                let all = || with_meanwhile(meanwhile, || live(machine, cpu, shared, steps, seed));
-                let nmi = Rc::new(move || machine.nmi(|| _ = shared.look(cpu, 0)));
-                let ended = catch_unwind(AssertUnwindSafe(|| with_nmi(nmi, || on(cpu, all))));
+                let cpu = Rc::new(Cpu { machine, number, shared });
+                let its = cpu.clone();
+                let meanwhile = Rc::new(move || its.jiffy());
+                let all = || with_meanwhile(meanwhile, || cpu.live(steps, seed));
+                let nmi = Rc::new(move || machine.nmi(|| _ = shared.look(number, 0)));
+                let ended = catch_unwind(AssertUnwindSafe(|| with_nmi(nmi, || on(number, all))));
                 shared.failed.fetch_or(ended.is_err(), SeqCst);
             })
         })

@@ -9,13 +9,14 @@
 //! no lock around it. There the CPU's exchange of [`Words`] meets the scan: see [`Words::enter`].
 
 use core::fmt::Debug;
+use core::hash::{Hash, Hasher};
 
 use grace::steps::Steps;
 use grace::{Cookie, Segments, Sequence};
 
 use super::{LEAVE, Plan, REPORT, Variant};
 use crate::engine::{Access, Host, Line};
-use crate::sync::{Ordering, Word, fence};
+use crate::sync::{AtomicU32, Ordering, fence};
 
 /// What a CPU keeps to itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,11 +79,12 @@ const URGENT: u32 = 1 << 31;
 /// for nothing: the tick may have taken note ([`Variant::Today`]).
 const HEAVY: u32 = 2;
 
-/// What others see of a CPU, or ask of it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// What others see of a CPU, or ask of it. Compared, hashed and cloned by what is in it, since an
+/// engine's state is a value to those who explore it.
+#[derive(Debug)]
 pub struct Words {
-    state: Word,
-    help: Word,
+    state: AtomicU32,
+    help: AtomicU32,
 }
 
 impl Words {
@@ -90,8 +92,13 @@ impl Words {
         /// The words of a CPU that is awake, or is in an extended quiescent state.
         pub(crate) fn new(is_extended: bool) -> Self {
             let state = if is_extended { EXTENDED } else { 0 };
-            Self { state: Word::new(state), help: Word::new(0) }
+            Self { state: AtomicU32::new(state), help: AtomicU32::new(0) }
         }
+    }
+
+    fn values(&self) -> [u32; 2] {
+        // Relaxed: whoever compares or clones an engine has it to itself.
+        [&self.state, &self.help].map(|word| word.load(Ordering::Relaxed))
     }
 
     /// The CPU enters an extended quiescent state.
@@ -167,6 +174,27 @@ impl Words {
     }
 }
 
+impl Clone for Words {
+    fn clone(&self) -> Self {
+        let [state, help] = self.values().map(AtomicU32::new);
+        Self { state, help }
+    }
+}
+
+impl PartialEq for Words {
+    fn eq(&self, other: &Self) -> bool {
+        self.values() == other.values()
+    }
+}
+
+impl Eq for Words {}
+
+impl Hash for Words {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.values().hash(state);
+    }
+}
+
 /// Everybody's words.
 pub trait AllWords {
     /// Those of `cpu`; `None` out of range.
@@ -196,14 +224,6 @@ pub struct At<'a, S: Site> {
     pub(crate) own: &'a mut Own,
     pub(crate) words: &'a S::Words,
     pub(crate) host: &'a mut S::Host,
-}
-
-/// What is to be done about a callback that was queued, under the machine's lock.
-pub(crate) struct Queued {
-    /// None without a grace period was there before.
-    pub(super) is_first: bool,
-    /// They have become too many: [`Shared::hurry`](super::Shared::hurry).
-    pub(crate) is_excess: bool,
 }
 
 impl<S: Site> At<'_, S> {
@@ -302,26 +322,10 @@ impl<S: Site> At<'_, S> {
         }
     }
 
-    /// Queues a callback.
-    pub(crate) fn queue(&mut self) -> Queued {
-        self.host.touch(Line::Cpu(self.cpu), Access::Write);
-        let callbacks = &mut self.own.callbacks;
-        let is_first = !callbacks.has_untagged();
-        callbacks.push(1);
-        Queued { is_first, is_excess: self.own.is_excess(&self.plan.options) }
-    }
-
-    /// The CPU enters an extended quiescent state.
-    pub(crate) fn enter_eqs(&mut self) {
+    /// The CPU enters an extended quiescent state, or leaves it.
+    pub(super) fn move_eqs(&mut self, enters: bool) {
         let Some(words) = self.words.of(self.cpu) else { return };
-        words.enter();
-        self.host.touch(Line::Cpu(self.cpu), Access::Atomic);
-    }
-
-    /// And leaves it.
-    pub(crate) fn exit_eqs(&mut self) {
-        let Some(words) = self.words.of(self.cpu) else { return };
-        if self.plan.steps.omits(LEAVE) {
+        if enters || self.plan.steps.omits(LEAVE) {
             words.enter();
         } else {
             words.leave();

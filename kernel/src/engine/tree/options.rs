@@ -65,15 +65,6 @@ impl Variant {
     pub const fn v2(hz: u32) -> Self {
         Self::V2 { sched_qs_jiffies: at_least_one(hz / 20) }
     }
-
-    /// The part of the ready callbacks that a pass takes, as [`Options::ready_shift`] defines it:
-    /// the kernels of 2014 had no such part.
-    const fn ready_shift(self) -> u32 {
-        match self {
-            Self::V3_15 | Self::V0 { .. } | Self::V1 { .. } | Self::V2 { .. } => NO_PART,
-            Self::Today => 7,
-        }
-    }
 }
 
 /// From this [`Options::ready_shift`] on, a pass takes no part of the ready callbacks.
@@ -126,7 +117,8 @@ impl Options {
             sched_qs_jiffies: if sched_qs > 3 * fqs { sched_qs } else { 3 * fqs },
             stall_jiffies: 21 * hz,
             blimit: 10,
-            ready_shift: variant.ready_shift(),
+            // The kernels of 2014 had no such part.
+            ready_shift: if matches!(variant, Variant::Today) { 7 } else { NO_PART },
             qhimark: 10_000,
             qlowmark: 100,
             qovld: 20_000,
