@@ -2,7 +2,9 @@
 
 use crate::common::*;
 
-use quiescence::intrusive::{HashTable, Node, Protection, TableOptions};
+use std::alloc::{GlobalAlloc, Layout, System};
+
+use quiescence::intrusive::{HashTable, Node, Protection, TableAllocator, TableOptions};
 
 /// Buckets of the table, and nodes that are added each time.
 const BUCKETS: usize = 1 << 12;
@@ -90,4 +92,43 @@ fn a_resize_that_panicked_kept_all_others_waiting() {
     drop(guard);
     table.resize(1);
     assert_eq!(table.buckets(), 2); // as few as there may be
+}
+
+/// The system's allocator, which forks once it has been told to: when it is asked for memory next.
+struct AllocatorForks {
+    here: Arc<ForksHere>,
+    is_told: AtomicBool,
+}
+
+// SAFETY: the system's own.
+unsafe impl TableAllocator for AllocatorForks {
+    fn allocate(&self, layout: Layout) -> *mut u8 {
+        if self.is_told.load(SeqCst) && !self.here.has_forked() {
+            self.here.fork();
+            if self.here.is_child() {
+                // SAFETY: a child that waits for ever is killed.
+                unsafe { libc::alarm(60) };
+            }
+        }
+        // SAFETY: all that a table allocates has a size.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn free(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: by the contract.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+/// If a table's allocator forked while the table was resized, no thread worked on the table in the
+/// child: the call there was refused each step, and tried again for ever.
+#[test]
+fn a_resize_did_not_end_in_a_child_of_its_allocator() {
+    in_its_own_process!();
+    let forks = Arc::new(AllocatorForks { here: ForksHere::new(), is_told: AtomicBool::new(false) });
+    let options = TableOptions { auto_resize: false, ..Default::default() };
+    let table = HashTable::new_in(Domain::global(), options, forks.clone()).unwrap();
+    forks.is_told.store(true, SeqCst);
+    table.resize(BUCKETS);
+    forks.here.assert_in_both(table.buckets() == BUCKETS, "the table has not its size");
 }
