@@ -130,6 +130,15 @@ impl<V> Table<V> {
 
     /// Claims the lowest free index of a range.
     pub(super) fn claim_in_range(&self, range: Range<u64>) -> Option<Claim<'_, V>> {
+        self.claim_but(|_| false, range)
+    }
+
+    /// The same, but in no chunk that is to be left out.
+    fn claim_but(
+        &self,
+        is_left_out: impl Fn(usize) -> bool,
+        range: Range<u64>,
+    ) -> Option<Claim<'_, V>> {
         let (mut from, end) = (range.start, range.end.min(INDEXES));
         while from < end {
             let last = (end - 1) as usize / SLOTS;
@@ -139,13 +148,14 @@ impl<V> Table<V> {
             from = from.max(first);
             let places = (from - first) as usize..(end - first).min(SLOTS as u64) as usize;
             let whole = places.len() == SLOTS;
-            match self.claim_in(found, places) {
+            let is_left_out = is_left_out(found);
+            match self.claim_in(found, if is_left_out { 0..0 } else { places }) {
                 Some(claim) => {
                     if let Some(claim) = self.unless_worn(claim) {
                         return Some(claim);
                     }
                 }
-                None if whole && !self.say_full(found) => {}
+                None if whole && !is_left_out && !self.say_full(found) => {}
                 None => from = first + SLOTS as u64,
             }
         }
@@ -191,25 +201,12 @@ impl<V> Table<V> {
             let is_at = |other: &AtomicU32| other.load(Relaxed) as usize == number;
             self.homes.iter().any(|other| !ptr::eq(other, home) && is_at(other))
         };
-        for alone in [true, false] {
-            let mut number = 0;
-            while let Some(found) = self.directory.next(Kind::Full, false, number, CHUNKS_MAX) {
-                number = found + 1;
-                if alone && is_anothers(found) {
-                    continue;
-                }
-                match self.claim_in(found, 0..SLOTS) {
-                    Some(claim) => {
-                        home.store(found as u32, Relaxed);
-                        self.reach.fetch_max(found as u32, Relaxed);
-                        return Some(claim);
-                    }
-                    None if self.say_full(found) => {}
-                    None => number = found,
-                }
-            }
-        }
-        None
+        let claim = self.claim_but(is_anothers, 0..INDEXES);
+        let claim = claim.or_else(|| self.claim_in_range(0..INDEXES))?;
+        let found = chunk_of(claim.id.index()) as u32;
+        home.store(found, Relaxed);
+        self.reach.fetch_max(found, Relaxed);
+        Some(claim)
     }
 
     /// Says that a chunk is full, and looks once more whether it is. Returns whether it was.
