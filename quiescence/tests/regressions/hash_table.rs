@@ -125,7 +125,8 @@ unsafe impl TableAllocator for AllocatorForks {
 #[test]
 fn a_resize_did_not_end_in_a_child_of_its_allocator() {
     in_its_own_process!();
-    let forks = Arc::new(AllocatorForks { here: ForksHere::new(), is_told: AtomicBool::new(false) });
+    let forks =
+        Arc::new(AllocatorForks { here: ForksHere::new(), is_told: AtomicBool::new(false) });
     let options = TableOptions { auto_resize: false, ..Default::default() };
     let table = HashTable::new_in(Domain::global(), options, forks.clone()).unwrap();
     forks.is_told.store(true, SeqCst);
