@@ -244,18 +244,15 @@ impl<V> Table<V> {
     ) -> Option<NonNull<Entry<V>>> {
         let chunk = self.directory.chunk(chunk_of(index))?;
         let place = place_of(index);
-        let mut seen = chunk.load(place);
-        let entry = loop {
+        let seen = chunk.update(place, |seen| {
             let entry = NonNull::new(seen.entry())?;
             //~ id-any-generation:
             if !is_meant(chunk.generation(place), entry) {
                 return None;
             }
-            match chunk.exchange(place, seen, Word(ptr::null_mut())) {
-                Ok(()) => break entry,
-                Err(now) => seen = now,
-            }
-        };
+            Some(Word(ptr::null_mut()))
+        })?;
+        let entry = NonNull::new(seen.entry())?;
         if seen.marks() != 0 {
             // Before the index is anybody's again, whose marks these bits would be.
             let _held = lock(&chunk.marking);
@@ -280,21 +277,14 @@ impl<V> Table<V> {
         new: NonNull<Entry<V>>,
     ) -> Option<NonNull<Entry<V>>> {
         let chunk = self.directory.chunk(chunk_of(id.index()))?;
-        let place = place_of(id.index());
-        let mut seen = chunk.load(place);
-        loop {
+        let seen = chunk.update(place_of(id.index()), |seen| {
             let entry = NonNull::new(seen.entry())?;
             // SAFETY: by the contract.
             let is_same = unsafe { entry.as_ref() }.generation == id.generation()
                 && current.is_none_or(|current| ptr::eq(current, entry.as_ptr()));
-            if !is_same {
-                return None;
-            }
-            match chunk.exchange(place, seen, Word::of(new.as_ptr(), seen.marks())) {
-                Ok(()) => return Some(entry),
-                Err(now) => seen = now,
-            }
-        }
+            is_same.then(|| Word::of(new.as_ptr(), seen.marks()))
+        })?;
+        NonNull::new(seen.entry())
     }
 
     /// Changes the marks of an entry: clears one and sets one, if it has the one and not the other.
@@ -313,31 +303,24 @@ impl<V> Table<V> {
         let (place, index) = (place_of(id.index()), id.index());
         let bit = |mark: Option<Mark>| mark.map_or(0, Mark::bit);
         let held = lock(&chunk.marking); //~ id-marks-unlocked
-        let mut seen = chunk.load(place);
-        let (mut is_first, mut changed) = (true, false);
-        while let Some(entry) = NonNull::new(seen.entry()) {
+        let mut is_first = true;
+        let changed = chunk.update(place, |seen| {
+            let entry = NonNull::new(seen.entry())?;
             // SAFETY: by the contract.
             let is_other = unsafe { entry.as_ref() }.generation != id.generation();
             //~ id-marks-another:
             if is_other {
-                break;
+                return None;
             }
-            let marks = seen.marks() & !bit(clear) | bit(set);
             if seen.marks() & (bit(clear) | bit(set)) != bit(clear) {
-                break;
+                return None;
             }
             if is_first && let Some(mark) = set {
                 self.set_bit(chunk, index, mark);
             }
             is_first = false;
-            match chunk.exchange(place, seen, Word::of(entry.as_ptr(), marks)) {
-                Ok(()) => {
-                    changed = true;
-                    break;
-                }
-                Err(now) => seen = now,
-            }
-        }
+            Some(Word::of(entry.as_ptr(), seen.marks() & !bit(clear) | bit(set)))
+        });
         if !is_first {
             let now = chunk.load(place);
             for mark in [clear, set].into_iter().flatten().filter(|mark| !now.has(*mark)) {
@@ -345,7 +328,7 @@ impl<V> Table<V> {
             }
         }
         drop(held);
-        changed
+        changed.is_some()
     }
 
     /// Makes searches look for a mark in a slot, before the slot has it [ID-4]. The caller holds
