@@ -14,8 +14,9 @@
 // `wait_free_queue`, `sentinel_queue`, `lock_free_queue`: queues. `wait_free_stack`,
 // `lock_free_stack`: stacks. `hash_table`: the hash table, which grows and shrinks beside its
 // users. `lines`, `tags`, `parts`: memory of tables, words of tags, and iterators for rayon, of the
-// maps. `extended`: `Extend`. `patience`: how long an operation waits for another one that is
-// half-way. `valued`: a node with a value that is the structure's own.
+// maps. `impls`, `serialized`: what collections implement alike, of the standard library's traits
+// and of serde's. `patience`: how long an operation waits for another one that is half-way.
+// `valued`: a node with a value that is the structure's own.
 //
 // May import: the rooms from `os` to `sync`.
 
@@ -28,11 +29,13 @@ pub mod list;
 pub mod queue;
 pub mod stack;
 
-mod extended;
+mod impls;
 mod lines;
 #[cfg(feature = "rayon")]
 mod parts;
 mod patience;
+#[cfg(feature = "serde")]
+mod serialized;
 mod tags;
 #[cfg(feature = "intrusive")]
 mod wait_free_queue;

@@ -82,7 +82,7 @@ macro_rules! collected_by_push {
             [T: Send + 'static] $structure<T> { is_empty: |this| this.is_empty() }
         );
 
-        $crate::collections::extended::extended!(
+        $crate::collections::impls::extended!(
             [T: Send + 'static] $structure<T>, T,
             |all, values| values.into_iter().for_each(|value| all.push(value))
         );

@@ -2,7 +2,11 @@
 
 use crate::common::*;
 
-use quiescence::intrusive::{HashTable, Node, Protection, TableOptions};
+use std::alloc::{GlobalAlloc, Layout, System};
+
+use quiescence::intrusive::{
+    HashTable, Node, Protection, TableAllocator, TableOptions, resume_resizing,
+};
 
 /// Buckets of the table, and nodes that are added each time.
 const BUCKETS: usize = 1 << 12;
@@ -90,4 +94,75 @@ fn a_resize_that_panicked_kept_all_others_waiting() {
     drop(guard);
     table.resize(1);
     assert_eq!(table.buckets(), 2); // as few as there may be
+}
+
+/// The system's allocator, which forks once it has been told to: when it is asked for memory next.
+struct AllocatorForks {
+    here: Arc<ForksHere>,
+    is_told: AtomicBool,
+    /// The child has a worker, which asks for memory before the thread that has forked continues,
+    /// and gets it when that has given back its own.
+    has_worker: bool,
+    is_asked: AtomicBool,
+    has_given_back: AtomicBool,
+}
+
+// SAFETY: the system's own.
+unsafe impl TableAllocator for AllocatorForks {
+    fn allocate(&self, layout: Layout) -> *mut u8 {
+        if self.is_told.load(SeqCst) && !self.here.has_forked() {
+            self.here.fork();
+            if self.here.is_child() {
+                // SAFETY: a child that waits for ever is killed.
+                unsafe { libc::alarm(60) };
+                if self.has_worker {
+                    resume_resizing();
+                    until(|| self.is_asked.load(SeqCst));
+                }
+            }
+        } else if !self.here.is_here() {
+            self.is_asked.store(true, SeqCst);
+            until(|| self.has_given_back.load(SeqCst));
+        }
+        // SAFETY: all that a table allocates has a size.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn free(&self, memory: *mut u8, layout: Layout) {
+        self.has_given_back.store(true, SeqCst);
+        // SAFETY: by the contract.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+fn resized_while_the_allocator_forks(has_worker: bool) {
+    let forks = Arc::new(AllocatorForks {
+        here: ForksHere::new(),
+        is_told: AtomicBool::new(false),
+        has_worker,
+        is_asked: AtomicBool::new(false),
+        has_given_back: AtomicBool::new(false),
+    });
+    let options = TableOptions { auto_resize: false, ..Default::default() };
+    let table = HashTable::new_in(Domain::global(), options, forks.clone()).unwrap();
+    forks.is_told.store(true, SeqCst);
+    table.resize(BUCKETS);
+    let is_left = !forks.here.is_child() || forks.has_given_back.load(SeqCst);
+    forks.here.assert_in_both(is_left && table.buckets() == BUCKETS, "not resized, or twice");
+}
+
+/// If a table's allocator forked while the table was resized, no thread worked on the table in the
+/// child: the call there was refused each step, and tried again for ever.
+#[test]
+fn a_resize_did_not_end_in_a_child_of_its_allocator() {
+    in_its_own_process!();
+    resized_while_the_allocator_forks(false);
+}
+
+/// If the child's worker had taken the table meanwhile, that call changed the table beside it, and
+/// took it off the board.
+#[test]
+fn a_resize_in_a_child_of_its_allocator_worked_beside_the_worker() {
+    in_its_own_process!();
+    resized_while_the_allocator_forks(true);
 }

@@ -73,12 +73,10 @@ mod parallel {
     use std::hash::{BuildHasher, Hash};
     use std::ops::Range;
 
-    use rayon::iter::{
-        FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator,
-    };
+    use rayon::iter::{IntoParallelIterator, ParallelExtend, ParallelIterator};
 
     use super::{CopyMap, Iter};
-    use crate::collections::parts::{Parts, parts};
+    use crate::collections::parts::{Parts, extended_in_parallel, parts};
     use crate::sync::NoUninit;
 
     /// The pairs of a map, visited by several threads: the parallel iterator of `&CopyMap`.
@@ -106,32 +104,12 @@ mod parallel {
         }
     }
 
-    impl<K, V, S> ParallelExtend<(K, V)> for &CopyMap<K, V, S>
-    where
-        K: NoUninit + Hash + Eq + Send,
-        V: NoUninit + Send,
-        S: BuildHasher + Sync,
-    {
-        fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
-            let map = *self;
-            pairs.into_par_iter().for_each(|(key, value)| {
-                map.insert(key, value);
-            });
-        }
-    }
-
-    impl<K, V, S> FromParallelIterator<(K, V)> for CopyMap<K, V, S>
-    where
-        K: NoUninit + Hash + Eq + Send,
-        V: NoUninit + Send,
-        S: BuildHasher + Default + Sync,
-    {
-        fn from_par_iter<I: IntoParallelIterator<Item = (K, V)>>(pairs: I) -> Self {
-            let map = Self::default();
-            (&map).par_extend(pairs);
-            map
-        }
-    }
+    extended_in_parallel!(
+        [K: NoUninit + Hash + Eq + Send, V: NoUninit + Send, S: BuildHasher + Sync]
+        &CopyMap<K, V, S>, (K, V), |map, (key, value)| map.insert(key, value),
+        [K: NoUninit + Hash + Eq + Send, V: NoUninit + Send, S: BuildHasher + Default + Sync]
+        CopyMap<K, V, S>
+    );
 }
 #[cfg(feature = "rayon")]
 pub use self::parallel::ParIter;

@@ -2,14 +2,12 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use rayon::iter::{
-    FromParallelIterator, IntoParallelIterator, Map, ParallelExtend, ParallelIterator,
-};
+use rayon::iter::{IntoParallelIterator, Map, ParallelExtend, ParallelIterator};
 
 use super::map::HashMap;
 use super::set::{HashSet, HashSetRef};
 use super::view::{HashMapRef, Iter};
-use crate::collections::parts::{Parts, parts};
+use crate::collections::parts::{Parts, extended_in_parallel, parts};
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::weigh::Weigh;
 
@@ -40,36 +38,24 @@ where
     }
 }
 
-/// At the domain's limit rayon's threads wait, as [`insert`](HashMap::insert) does: **not to be
-/// used in a section**, which they would wait for.
-impl<K, V, S, D> ParallelExtend<(K, V)> for &HashMap<K, V, S, D>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Sync,
-    D: DomainTag,
-{
-    fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, entries: I) {
-        let map = *self;
-        entries.into_par_iter().for_each(|(key, value)| {
-            map.insert(key, value);
-        });
-    }
-}
-
-/// Not in a section, as it is extended: of keys that come again entries are replaced.
-impl<K, V, S> FromParallelIterator<(K, V)> for HashMap<K, V, S>
-where
-    K: Weigh + Hash + Eq + Send + Sync + 'static,
-    V: Weigh + Send + Sync + 'static,
-    S: BuildHasher + Default + Sync,
-{
-    fn from_par_iter<I: IntoParallelIterator<Item = (K, V)>>(entries: I) -> Self {
-        let map = Self::default();
-        (&map).par_extend(entries);
-        map
-    }
-}
+extended_in_parallel!(
+    /// At the domain's limit rayon's threads wait, as [`insert`](HashMap::insert) does: **not to be
+    /// used in a section**, which they would wait for.
+    [
+        K: Hash + Eq + Send + Sync + 'static,
+        V: Send + Sync + 'static,
+        S: BuildHasher + Sync,
+        D: DomainTag
+    ]
+    &HashMap<K, V, S, D>, (K, V), |map, (key, value)| map.insert(key, value),
+    /// Not in a section, as it is extended: of keys that come again entries are replaced.
+    [
+        K: Weigh + Hash + Eq + Send + Sync + 'static,
+        V: Weigh + Send + Sync + 'static,
+        S: BuildHasher + Default + Sync
+    ]
+    HashMap<K, V, S>
+);
 
 /// The elements of a set, gone over by several threads: as [`ParIter`].
 impl<'s, T, S, D, G> IntoParallelIterator for &'s HashSetRef<'_, T, S, D, G>
@@ -87,30 +73,11 @@ where
     }
 }
 
-/// As for the map: not in a section.
-impl<T, S, D> ParallelExtend<T> for &HashSet<T, S, D>
-where
-    T: Hash + Eq + Send + Sync + 'static,
-    S: BuildHasher + Sync,
-    D: DomainTag,
-{
-    fn par_extend<I: IntoParallelIterator<Item = T>>(&mut self, elements: I) {
-        let set = *self;
-        elements.into_par_iter().for_each(|element| {
-            set.insert(element);
-        });
-    }
-}
-
-/// Not in a section, as it is extended: overflow nodes are replaced.
-impl<T, S> FromParallelIterator<T> for HashSet<T, S>
-where
-    T: Weigh + Hash + Eq + Send + Sync + 'static,
-    S: BuildHasher + Default + Sync,
-{
-    fn from_par_iter<I: IntoParallelIterator<Item = T>>(elements: I) -> Self {
-        let set = Self::default();
-        (&set).par_extend(elements);
-        set
-    }
-}
+extended_in_parallel!(
+    /// As for the map: not in a section.
+    [T: Hash + Eq + Send + Sync + 'static, S: BuildHasher + Sync, D: DomainTag]
+    &HashSet<T, S, D>, T, |set, element| set.insert(element),
+    /// Not in a section, as it is extended: overflow nodes are replaced.
+    [T: Weigh + Hash + Eq + Send + Sync + 'static, S: BuildHasher + Default + Sync]
+    HashSet<T, S>
+);

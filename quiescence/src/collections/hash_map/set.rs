@@ -9,11 +9,10 @@ use equivalent::Equivalent;
 
 use super::map::HashMap;
 use super::view::{HashMapRef, Iter};
-use crate::collections::extended::extended;
+use crate::collections::impls::{collected, extended, iterated, shown_as_all, view};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
-use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::free::AtLimit;
 use crate::reclaim::weigh::{Weigh, owns};
 
@@ -227,35 +226,15 @@ where
     }
 }
 
-impl<T, S, D: DomainTag, G> Deref for HashSetRef<'_, T, S, D, G> {
-    type Target = HashSet<T, S, D>;
+view!(
+    [T, S, D: DomainTag, G] HashSetRef<'_, T, S, D, G>, set: HashSet<T, S, D>,
+    elements: Section<D> where G: Section<D>
+);
 
-    fn deref(&self) -> &Self::Target {
-        self.set
-    }
-}
-
-// SAFETY: as for the view of the map, which it has.
-unsafe impl<T, S, D: DomainTag, G: Section<D>> Section<D> for HashSetRef<'_, T, S, D, G> {
-    #[inline(always)]
-    fn core(&self) -> *const DomainState {
-        Section::core(&self.elements)
-    }
-}
-
-impl<'s, T, S, D, G> IntoIterator for &'s HashSetRef<'_, T, S, D, G>
-where
-    T: Hash + Eq,
-    S: BuildHasher,
-    D: DomainTag,
-{
-    type Item = &'s T;
-    type IntoIter = Elements<'s, T, S, D>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
+iterated!(
+    ['s, T: Hash + Eq, S: BuildHasher, D: DomainTag, G]
+    &'s HashSetRef<'_, T, S, D, G>, &'s T, Elements<'s, T, S, D>
+);
 
 /// The keys of a map without values: for a set with settings that only a map's
 /// [builder](HashMap::builder) has.
@@ -281,48 +260,22 @@ impl<T: Weigh + Send + Sync + 'static, S: Default> Default for HashSet<T, S> {
     }
 }
 
-impl<T, S> FromIterator<T> for HashSet<T, S>
-where
-    T: Weigh + Hash + Eq + Send + Sync + 'static,
-    S: BuildHasher + Default,
-{
-    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
-        let set = Self::default();
-        set.extend(elements);
-        set
-    }
-}
-
-impl<T, const N: usize> From<[T; N]> for HashSet<T>
-where
-    T: Weigh + Hash + Eq + Send + Sync + 'static,
-{
-    fn from(elements: [T; N]) -> Self {
-        elements.into_iter().collect()
-    }
-}
+collected!([T: Weigh + Hash + Eq + Send + Sync + 'static] HashSet<T>, T);
 
 extended!(
     [T: Hash + Eq + Send + Sync + 'static, S: BuildHasher, D: DomainTag]
     HashSet<T, S, D>, T, |set, elements| set.extend(elements)
 );
 
-impl<T: Hash + Eq + fmt::Debug, S: BuildHasher, D: DomainTag> fmt::Debug for HashSet<T, S, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.read(), f)
-    }
-}
+shown_as_all!(
+    [T: Hash + Eq + fmt::Debug, S: BuildHasher, D: DomainTag]
+    HashSet<T, S, D>, debug_set, |set| set.read().iter()
+);
 
-impl<T, S, D, G> fmt::Debug for HashSetRef<'_, T, S, D, G>
-where
-    T: Hash + Eq + fmt::Debug,
-    S: BuildHasher,
-    D: DomainTag,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter()).finish()
-    }
-}
+shown_as_all!(
+    [T: Hash + Eq + fmt::Debug, S: BuildHasher, D: DomainTag, G]
+    HashSetRef<'_, T, S, D, G>, debug_set, |set| set.iter()
+);
 
 /// The same elements; of sets that do not change meanwhile.
 impl<T: Hash + Eq, S: BuildHasher, D: DomainTag> PartialEq for HashSet<T, S, D> {
@@ -336,35 +289,4 @@ impl<T: Hash + Eq, S: BuildHasher, D: DomainTag> Eq for HashSet<T, S, D> {}
 owns! {
     /// As of the map.
     [T, S, D: DomainTag] HashSet<T, S, D>, true, |set| set.0.owned();
-}
-
-#[cfg(feature = "serde")]
-mod serde {
-    use std::hash::{BuildHasher, Hash};
-
-    use serde::de::{Deserialize, Deserializer};
-    use serde::ser::{Serialize, Serializer};
-
-    use super::{HashSet, Weigh};
-    use crate::domain::tag::DomainTag;
-
-    impl<T: Serialize + Hash + Eq, S: BuildHasher, D: DomainTag> Serialize for HashSet<T, S, D> {
-        fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
-            // Elements may come and go meanwhile, and formats ask for the number first.
-            let set = self.read();
-            let elements: Vec<_> = set.iter().collect();
-            serializer.collect_seq(elements)
-        }
-    }
-
-    impl<'de, T, S> Deserialize<'de> for HashSet<T, S>
-    where
-        T: Deserialize<'de> + Weigh + Hash + Eq + Send + Sync + 'static,
-        S: BuildHasher + Default,
-    {
-        fn deserialize<R: Deserializer<'de>>(deserializer: R) -> Result<Self, R::Error> {
-            let elements = std::collections::HashSet::<T, S>::deserialize(deserializer)?;
-            Ok(elements.into_iter().collect())
-        }
-    }
 }

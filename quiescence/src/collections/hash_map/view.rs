@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::ops::Deref;
 
 use equivalent::Equivalent;
 
@@ -12,10 +11,10 @@ use super::growth;
 use super::map::{Entry, HashMap};
 use super::update::{At, refuse};
 use super::walk::Walk;
+use crate::collections::impls::{iterated, shown_as_all, view};
 use crate::domain::impls::shown_in_part;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::free::AtLimit;
 
 /// A map together with a section: references that it finds stay valid as long as this value.
@@ -31,21 +30,10 @@ pub struct HashMapRef<'m, K, V, S, D: DomainTag, G> {
     pub(super) section: G,
 }
 
-impl<K, V, S, D: DomainTag, G> Deref for HashMapRef<'_, K, V, S, D, G> {
-    type Target = HashMap<K, V, S, D>;
-
-    fn deref(&self) -> &Self::Target {
-        self.map
-    }
-}
-
-// SAFETY: it has a section, which ends when it is dropped.
-unsafe impl<K, V, S, D: DomainTag, G: Section<D>> Section<D> for HashMapRef<'_, K, V, S, D, G> {
-    #[inline(always)]
-    fn core(&self) -> *const DomainState {
-        self.section.core()
-    }
-}
+view!(
+    [K, V, S, D: DomainTag, G] HashMapRef<'_, K, V, S, D, G>, map: HashMap<K, V, S, D>,
+    section: Section<D> where G: Section<D>
+);
 
 /// Key and value of an entry.
 ///
@@ -352,17 +340,10 @@ where
     }
 }
 
-impl<K, V, S, D, G> fmt::Debug for HashMapRef<'_, K, V, S, D, G>
-where
-    K: Hash + Eq + fmt::Debug,
-    V: fmt::Debug,
-    S: BuildHasher,
-    D: DomainTag,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
-}
+shown_as_all!(
+    [K: Hash + Eq + fmt::Debug, V: fmt::Debug, S: BuildHasher, D: DomainTag, G]
+    HashMapRef<'_, K, V, S, D, G>, debug_map, |map| map.iter()
+);
 
 /// The entries of a map: see [`HashMapRef::iter`].
 pub struct Iter<'s, K, V, S, D: DomainTag> {
@@ -388,18 +369,9 @@ impl<'s, K: Hash + Eq, V, S: BuildHasher, D: DomainTag> Iterator for Iter<'s, K,
     }
 }
 
-impl<'s, K, V, S, D, G> IntoIterator for &'s HashMapRef<'_, K, V, S, D, G>
-where
-    K: Hash + Eq,
-    S: BuildHasher,
-    D: DomainTag,
-{
-    type Item = (&'s K, &'s V);
-    type IntoIter = Iter<'s, K, V, S, D>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
+iterated!(
+    ['s, K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G]
+    &'s HashMapRef<'_, K, V, S, D, G>, (&'s K, &'s V), Iter<'s, K, V, S, D>
+);
 
 shown_in_part!([K, V, S, D: DomainTag] Iter<'_, K, V, S, D>);

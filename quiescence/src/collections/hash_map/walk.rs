@@ -6,12 +6,12 @@
 //! buckets, which the walk skips. So an entry that is there all the time is seen once.
 
 use super::bucket::{Bucket, SLOTS};
-use super::node::{Group, NodeRef};
+use super::node::NodeRef;
 use super::search;
 use super::table::TableRef;
 use crate::collections::tags;
 use std::ptr;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Entries of some buckets of a table.
 pub(super) struct Walk<E> {
@@ -23,13 +23,11 @@ pub(super) struct Walk<E> {
     moved: Vec<Moved<E>>,
     /// Which entries of the bucket are wanted, if it may have others.
     only: Option<Hashes>,
-    /// The entries in the slots of the bucket, how many these are, and how many of them are left.
+    /// The entries in the slots of the bucket, and how many of them are left.
     head: [*const E; SLOTS],
-    loaded: usize,
     heads: usize,
-    /// Its node, which group of that is next, and what is left of the one before.
-    node: Option<(NodeRef<E>, usize)>,
-    found: u64,
+    /// Those in its node that are left.
+    others: Vec<*const E>,
 }
 
 /// A bucket to which entries have moved.
@@ -58,9 +56,8 @@ impl Hashes {
 impl<E> Walk<E> {
     /// The entries of the buckets from `next` to `end`.
     pub(super) fn new(table: TableRef<E>, next: usize, end: usize) -> Self {
-        let (moved, only, node) = (Vec::new(), None, None);
-        let (head, loaded, heads, found) = ([ptr::null(); SLOTS], 0, 0, 0);
-        Self { table, next, end, moved, only, head, loaded, heads, node, found }
+        let (moved, head, others) = (Vec::new(), [ptr::null(); SLOTS], Vec::new());
+        Self { table, next, end, moved, only: None, head, heads: 0, others }
     }
 
     /// Splits off the second half of the buckets that are left.
@@ -97,28 +94,10 @@ impl<E> Walk<E> {
                 self.heads -= 1;
                 return Some(self.head[self.heads]);
             }
-            let Some((node, next)) = self.node else {
-                self.enter_bucket()?;
-                continue;
-            };
-            if self.found != 0 {
-                let group = node.group(next - 1).expect("it is being gone over");
-                let entry = group.slots[tags::first(self.found)].entry();
-                self.found &= self.found - 1;
-                // Where a slot of the bucket is filled from the node, a walk may find the entry
-                // there whose word is from before.
-                //~ map-walk-twice:
-                if !self.head[..self.loaded].contains(&entry) {
-                    return Some(entry);
-                }
-            } else if let Some(group) = node.group(next) {
-                // Acquire: pairs with the Release that stored the tags; the slots are written
-                // [HM-1].
-                self.found = tags::live(group.tags.load(Acquire)) & Group::<E>::SLOT_BYTES;
-                self.node = Some((node, next + 1));
-            } else {
-                self.node = None;
+            if let Some(entry) = self.others.pop() {
+                return Some(entry);
             }
+            self.enter_bucket()?;
         }
     }
 
@@ -135,7 +114,13 @@ impl<E> Walk<E> {
         };
         let bucket = table.bucket(index);
         let (word, node) = self.load_head(bucket);
-        self.node = node.map(|node| (node, 0));
+        if let Some(node) = node {
+            let head = &self.head[..self.heads];
+            // Where a slot of the bucket is filled from the node, a walk may find the entry there
+            // whose word is from before.
+            let is_other = |entry: &*const E| !head.contains(entry); //~ map-walk-twice
+            self.others.extend(node.live().map(|(_, entry)| entry).filter(is_other));
+        }
         if word & tags::MOVED != 0 {
             let after = table.next().expect("entries have moved there");
             let mask = after.mask();
@@ -160,7 +145,6 @@ impl<E> Walk<E> {
                 self.head[self.heads] = entry;
                 self.heads += 1;
             }
-            self.loaded = self.heads;
             // Relaxed: it is compared only, after the Acquire of all that comes before it. If the
             // node has left the bucket, its entries may be in slots, and be others there by now.
             let is_still = |node: NodeRef<E>| ptr::eq(bucket.over.load(Relaxed), node.as_ptr());

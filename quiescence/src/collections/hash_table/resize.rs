@@ -315,6 +315,12 @@ impl<R: Protection> Table<R> {
     /// Resizes the table to `size` buckets, and waits for that.
     pub(super) fn resize(&self, size: usize) {
         let size = size.clamp(self.buckets.min, self.buckets.max).next_power_of_two();
+        // Once, but in a child of the process in which it began, where the board has forgotten it.
+        while !self.resize_once(size) {}
+    }
+
+    /// The same, unless the caller's allocator forks meanwhile: then `false` in the child.
+    fn resize_once(&self, size: usize) -> bool {
         self.readers.offline();
         let mut board = worker::lock();
         self.changing.target.store(size, Relaxed);
@@ -334,8 +340,10 @@ impl<R: Protection> Table<R> {
         self.readers.online();
         let mut board = self.work();
         std::mem::forget(at_work);
+        let is_done = board.works_on(self.as_work());
         // By the contract a table is not given up while this borrows it.
         _ = board.end(self.as_work());
+        is_done
     }
 
     /// Shrinks to the target. The board says that it shrinks. A table that is given up meanwhile is
@@ -416,7 +424,7 @@ impl<R: Protection> Table<R> {
 
     /// The next step of a thread that works on the table.
     fn next_step(&self, board: &mut Board) -> Step {
-        if board.is_dying(self.as_work()) {
+        if !board.works_on(self.as_work()) {
             return Step::End;
         }
         let (size, target) = (self.size.load(Relaxed), self.wanted(board));

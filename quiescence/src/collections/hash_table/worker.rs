@@ -11,9 +11,10 @@
 //! neither while the table is *held*. Neither thread waits for readers meanwhile: a table may be
 //! ended in a section, in a callback, or by an online QSBR thread.
 //!
-//! A fork takes the lock. The child does not have this thread: tables that it was working on wait
-//! again there, and every step can be repeated from the beginning. The next request starts the
-//! thread.
+//! A fork takes the lock. The child does not have this thread: tables that were being worked on
+//! wait again there, and every step can be repeated from the beginning. The next request starts the
+//! thread. If a thread forks while it works on a table, as an allocator of the caller's may, it
+//! finds in the child that it works on it no more.
 
 use std::collections::VecDeque;
 use std::ptr;
@@ -23,6 +24,7 @@ use super::allocator::{self, Source};
 use crate::os::exit;
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
+use crate::os::thread;
 
 /// What the thread that resizes a table knows of it.
 ///
@@ -46,6 +48,8 @@ pub(super) unsafe trait Work {
 /// A table that is being worked on.
 struct Entry {
     table: *const dyn Work,
+    /// The thread that works on it.
+    by: usize,
     /// Its owner has given it up, and this is the owner's pointer: the thread that works on the
     /// table frees it.
     dying: Option<*mut dyn Work>,
@@ -117,14 +121,14 @@ pub(super) fn release(table: *const dyn Work) {
 }
 
 /// The thread that works on a table is about to go through its list, or to free buckets. Returns
-/// `false` if the table has been given up, and is to be left alone.
+/// `false` if it does not [work on it](Board::works_on) any more, and is to leave it alone.
 pub(super) fn begin_use(table: *const dyn Work) -> bool {
     let mut board = lock();
     while board.is_held(table) {
         //~ point table-awaited
         board = wait(board);
     }
-    let Some(entry) = board.entry(table).filter(|entry| entry.dying.is_none()) else {
+    let Some(entry) = board.own(table).filter(|entry| entry.dying.is_none()) else {
         return false;
     };
     entry.used = true;
@@ -134,7 +138,7 @@ pub(super) fn begin_use(table: *const dyn Work) -> bool {
 /// The thread has gone through the list, or freed the buckets.
 pub(super) fn end_use(table: *const dyn Work) {
     let mut board = lock();
-    if let Some(entry) = board.entry(table) {
+    if let Some(entry) = board.own(table) {
         entry.used = false;
     }
     if board.is_held(table) {
@@ -156,29 +160,35 @@ impl Board {
         self.busy.iter_mut().find(|entry| ptr::addr_eq(entry.table, table))
     }
 
+    /// The entry of a table that the calling thread works on.
+    fn own(&mut self, table: *const dyn Work) -> Option<&mut Entry> {
+        self.entry(table).filter(|entry| entry.by == thread::token())
+    }
+
     /// Whether a thread works on the table. It will see what was requested under the lock.
     pub(super) fn is_busy(&mut self, table: *const dyn Work) -> bool {
         self.entry(table).is_some()
     }
 
-    /// Whether the table's owner has given it up.
-    pub(super) fn is_dying(&mut self, table: *const dyn Work) -> bool {
-        self.entry(table).is_some_and(|entry| entry.dying.is_some())
+    /// Whether the caller works on the table still: its owner has not given it up, and this is no
+    /// child of the process in which the caller began.
+    pub(super) fn works_on(&mut self, table: *const dyn Work) -> bool {
+        self.own(table).is_some_and(|entry| entry.dying.is_none())
     }
 
     /// Enters a table as being worked on by the caller.
     pub(super) fn begin(&mut self, table: *const dyn Work) {
         self.waiting.retain(|other| !ptr::addr_eq(*other, table));
-        self.busy.push(Entry { table, dying: None, used: false });
+        self.busy.push(Entry { table, by: thread::token(), dying: None, used: false });
     }
 
-    /// Takes a table off the board. Returns the owner's pointer if the owner has given it up: the
-    /// caller frees it then.
+    /// Takes a table off the board that the caller works on. Returns the owner's pointer if the
+    /// owner has given it up: the caller frees it then.
     ///
     /// From here on the table may be gone. So the caller holds no reference to it, unless it knows
     /// that the owner does not give it up meanwhile.
     pub(super) fn end(&mut self, table: *const dyn Work) -> Option<*mut dyn Work> {
-        let dying = self.entry(table).and_then(|entry| entry.dying);
+        let dying = self.own(table)?.dying;
         self.busy.retain(|entry| !ptr::addr_eq(entry.table, table));
         DONE.notify_all();
         dying

@@ -139,7 +139,7 @@ impl<V> Chunk<V> {
     /// The content of a slot.
     #[inline(always)]
     pub(super) fn load(&self, place: usize) -> Word<V> {
-        // Acquire: pairs with the Release in `publish` and `exchange` [ID-1]; the entry was made
+        // Acquire: pairs with the Release in `publish` and `update` [ID-1]; the entry was made
         // before it was published. The section's begin comes before this load [GP-1].
         Word(self.slots[place].load(Acquire))
     }
@@ -150,17 +150,17 @@ impl<V> Chunk<V> {
         self.slots[place].store(entry, Release); //~ unseen-node
     }
 
-    /// Replaces `seen` by `new`, or returns what is there instead.
-    pub(super) fn exchange(
+    /// Puts what `f` makes of a slot's content there; again, if another thread comes first; nothing
+    /// if `f` gives none. Returns what was there.
+    pub(super) fn update(
         &self,
         place: usize,
-        seen: Word<V>,
-        new: Word<V>,
-    ) -> Result<(), Word<V>> {
-        // AcqRel: the Release pairs with the Acquire in `load` [ID-1]; by the Acquire a thread that
-        // takes an entry out sees how it was made, and its generation.
-        let result = self.slots[place].compare_exchange(seen.0, new.0, AcqRel, Acquire);
-        result.map(drop).map_err(Word)
+        mut f: impl FnMut(Word<V>) -> Option<Word<V>>,
+    ) -> Option<Word<V>> {
+        // AcqRel: the Release pairs with the Acquire in `load` [ID-1]; by the Acquire, as there, a
+        // thread that takes an entry out sees how it was made, and its generation.
+        let f = |seen| f(Word(seen)).map(|new| new.0);
+        self.slots[place].fetch_update(AcqRel, Acquire, f).ok().map(Word)
     }
 
     /// Claims the lowest free index of `places`.

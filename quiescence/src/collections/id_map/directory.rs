@@ -271,31 +271,15 @@ impl<V> Drop for Directory<V> {
     }
 }
 
-/// Atomics.
-///
-/// # Safety
-/// The type has bytes, and all zero is a value of it, outside of loom.
-unsafe trait Zero: Default {}
-
-// SAFETY: null, and 0, are all zero.
-unsafe impl<T> Zero for AtomicPtr<T> {}
-// SAFETY: as above.
-unsafe impl Zero for AtomicU64 {}
-
-/// So many atomics, all zero, in a box. Those that are not written take no memory of the system.
-fn zeroed<T: Zero>(count: usize) -> *mut T {
-    use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+/// So many atomics of a word, all zero, in a box. Those that are not written take no memory of the
+/// system.
+fn zeroed<T: Default>(count: usize) -> *mut T {
     if cfg!(loom) {
         let all: Box<[T]> = (0..count).map(|_| T::default()).collect();
         return Box::into_raw(all).cast();
     }
-    let layout = Layout::array::<T>(count).expect("less than 2^27 bytes");
-    // SAFETY: neither `count` is 0 nor has the type no bytes.
-    let memory = unsafe { alloc_zeroed(layout) };
-    if memory.is_null() {
-        handle_alloc_error(layout);
-    }
-    memory.cast()
+    const { assert!(cfg!(loom) || size_of::<T>() == 8 && align_of::<T>() == 8) };
+    Box::into_raw(vec![0_u64; count].into_boxed_slice()).cast()
 }
 
 /// # Safety

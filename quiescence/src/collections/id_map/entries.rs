@@ -8,6 +8,7 @@ use super::chunk::{SLOTS, WORD_BITS, WORDS, in_word};
 use super::directory::Kind;
 use super::id::{Id, Mark};
 use super::table::{INDEXES, Table};
+use crate::collections::impls::shown_as_all;
 
 /// Entries of an [`IdMap`](super::IdMap) with their ids, in ascending order of their indexes. See
 /// [`range`](super::IdMapRef::range) and [`marked`](super::IdMapRef::marked).
@@ -100,8 +101,4 @@ impl<V> Clone for Entries<'_, V> {
     }
 }
 
-impl<V: fmt::Debug> fmt::Debug for Entries<'_, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.clone()).finish()
-    }
-}
+shown_as_all!([V: fmt::Debug] Entries<'_, V>, debug_map, |rest| rest.clone());

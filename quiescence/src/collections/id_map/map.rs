@@ -10,6 +10,7 @@ use super::id::{Id, Mark};
 use super::reader::IdMapRef;
 use super::retire::ReplaceError;
 use super::table::{Claim, Table};
+use crate::collections::impls::shown_as_all;
 use crate::collections::valued::drop_all;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
@@ -579,8 +580,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> Drop for IdMap<V, D> {
 
 default_by!(new, impl<V: Weigh + Send + Sync + 'static> Default for IdMap<V>);
 
-impl<V: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for IdMap<V, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.read().fmt(f)
-    }
-}
+shown_as_all!(
+    [V: Send + Sync + fmt::Debug + 'static, D: DomainTag] IdMap<V, D>, debug_map,
+    |map| &map.read()
+);

@@ -1,13 +1,13 @@
 //! A map with a section: [`IdMapRef`].
 
 use std::fmt;
-use std::ops::{Deref, RangeBounds};
+use std::ops::RangeBounds;
 
 use super::entries::Entries;
 use super::id::{Id, Mark};
 use super::map::{IdMap, boxed, half_open};
+use crate::collections::impls::{iterated, shown_as_all, view};
 use crate::domain::tag::{DomainTag, Section};
-use crate::reclaim::domain_state::DomainState;
 
 /// A read-side critical section together with a map: returned by [`IdMap::read`]. References that
 /// it hands out stay valid as long as this value, even if entries are removed or replaced. It
@@ -29,26 +29,10 @@ pub struct IdMapRef<'m, V: Send + Sync + 'static, D: DomainTag, G> {
     pub(super) section: G,
 }
 
-// SAFETY: a section of the domain lasts as long.
-unsafe impl<V, D, G> Section<D> for IdMapRef<'_, V, D, G>
-where
-    V: Send + Sync + 'static,
-    D: DomainTag,
-    G: Section<D>,
-{
-    #[inline(always)]
-    fn core(&self) -> *const DomainState {
-        self.section.core()
-    }
-}
-
-impl<V: Send + Sync + 'static, D: DomainTag, G> Deref for IdMapRef<'_, V, D, G> {
-    type Target = IdMap<V, D>;
-
-    fn deref(&self) -> &Self::Target {
-        self.map
-    }
-}
+view!(
+    [V: Send + Sync + 'static, D: DomainTag, G] IdMapRef<'_, V, D, G>, map: IdMap<V, D>,
+    section: Section<D> where G: Section<D>
+);
 
 impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G> {
     /// As [`IdMap::get`].
@@ -139,27 +123,12 @@ impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G
     }
 }
 
-impl<'r, V, D, G> IntoIterator for &'r IdMapRef<'_, V, D, G>
-where
-    V: Send + Sync + 'static,
-    D: DomainTag,
-    G: Section<D>,
-{
-    type Item = (Id, &'r V);
-    type IntoIter = Entries<'r, V>;
+iterated!(
+    ['r, V: Send + Sync + 'static, D: DomainTag, G: Section<D>]
+    &'r IdMapRef<'_, V, D, G>, (Id, &'r V), Entries<'r, V>
+);
 
-    fn into_iter(self) -> Entries<'r, V> {
-        self.iter()
-    }
-}
-
-impl<V, D, G> fmt::Debug for IdMapRef<'_, V, D, G>
-where
-    V: Send + Sync + fmt::Debug + 'static,
-    D: DomainTag,
-    G: Section<D>,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self).finish()
-    }
-}
+shown_as_all!(
+    [V: Send + Sync + fmt::Debug + 'static, D: DomainTag, G: Section<D>]
+    IdMapRef<'_, V, D, G>, debug_map, |map| map
+);

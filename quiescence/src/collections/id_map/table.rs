@@ -130,6 +130,15 @@ impl<V> Table<V> {
 
     /// Claims the lowest free index of a range.
     pub(super) fn claim_in_range(&self, range: Range<u64>) -> Option<Claim<'_, V>> {
+        self.claim_but(|_| false, range)
+    }
+
+    /// The same, but in no chunk that is to be left out.
+    fn claim_but(
+        &self,
+        is_left_out: impl Fn(usize) -> bool,
+        range: Range<u64>,
+    ) -> Option<Claim<'_, V>> {
         let (mut from, end) = (range.start, range.end.min(INDEXES));
         while from < end {
             let last = (end - 1) as usize / SLOTS;
@@ -139,13 +148,14 @@ impl<V> Table<V> {
             from = from.max(first);
             let places = (from - first) as usize..(end - first).min(SLOTS as u64) as usize;
             let whole = places.len() == SLOTS;
-            match self.claim_in(found, places) {
+            let is_left_out = is_left_out(found);
+            match self.claim_in(found, if is_left_out { 0..0 } else { places }) {
                 Some(claim) => {
                     if let Some(claim) = self.unless_worn(claim) {
                         return Some(claim);
                     }
                 }
-                None if whole && !self.say_full(found) => {}
+                None if whole && !is_left_out && !self.say_full(found) => {}
                 None => from = first + SLOTS as u64,
             }
         }
@@ -191,25 +201,12 @@ impl<V> Table<V> {
             let is_at = |other: &AtomicU32| other.load(Relaxed) as usize == number;
             self.homes.iter().any(|other| !ptr::eq(other, home) && is_at(other))
         };
-        for alone in [true, false] {
-            let mut number = 0;
-            while let Some(found) = self.directory.next(Kind::Full, false, number, CHUNKS_MAX) {
-                number = found + 1;
-                if alone && is_anothers(found) {
-                    continue;
-                }
-                match self.claim_in(found, 0..SLOTS) {
-                    Some(claim) => {
-                        home.store(found as u32, Relaxed);
-                        self.reach.fetch_max(found as u32, Relaxed);
-                        return Some(claim);
-                    }
-                    None if self.say_full(found) => {}
-                    None => number = found,
-                }
-            }
-        }
-        None
+        let claim = self.claim_but(is_anothers, 0..INDEXES);
+        let claim = claim.or_else(|| self.claim_in_range(0..INDEXES))?;
+        let found = chunk_of(claim.id.index()) as u32;
+        home.store(found, Relaxed);
+        self.reach.fetch_max(found, Relaxed);
+        Some(claim)
     }
 
     /// Says that a chunk is full, and looks once more whether it is. Returns whether it was.
@@ -247,18 +244,15 @@ impl<V> Table<V> {
     ) -> Option<NonNull<Entry<V>>> {
         let chunk = self.directory.chunk(chunk_of(index))?;
         let place = place_of(index);
-        let mut seen = chunk.load(place);
-        let entry = loop {
+        let seen = chunk.update(place, |seen| {
             let entry = NonNull::new(seen.entry())?;
             //~ id-any-generation:
             if !is_meant(chunk.generation(place), entry) {
                 return None;
             }
-            match chunk.exchange(place, seen, Word(ptr::null_mut())) {
-                Ok(()) => break entry,
-                Err(now) => seen = now,
-            }
-        };
+            Some(Word(ptr::null_mut()))
+        })?;
+        let entry = NonNull::new(seen.entry())?;
         if seen.marks() != 0 {
             // Before the index is anybody's again, whose marks these bits would be.
             let _held = lock(&chunk.marking);
@@ -283,21 +277,14 @@ impl<V> Table<V> {
         new: NonNull<Entry<V>>,
     ) -> Option<NonNull<Entry<V>>> {
         let chunk = self.directory.chunk(chunk_of(id.index()))?;
-        let place = place_of(id.index());
-        let mut seen = chunk.load(place);
-        loop {
+        let seen = chunk.update(place_of(id.index()), |seen| {
             let entry = NonNull::new(seen.entry())?;
             // SAFETY: by the contract.
             let is_same = unsafe { entry.as_ref() }.generation == id.generation()
                 && current.is_none_or(|current| ptr::eq(current, entry.as_ptr()));
-            if !is_same {
-                return None;
-            }
-            match chunk.exchange(place, seen, Word::of(new.as_ptr(), seen.marks())) {
-                Ok(()) => return Some(entry),
-                Err(now) => seen = now,
-            }
-        }
+            is_same.then(|| Word::of(new.as_ptr(), seen.marks()))
+        })?;
+        NonNull::new(seen.entry())
     }
 
     /// Changes the marks of an entry: clears one and sets one, if it has the one and not the other.
@@ -316,31 +303,24 @@ impl<V> Table<V> {
         let (place, index) = (place_of(id.index()), id.index());
         let bit = |mark: Option<Mark>| mark.map_or(0, Mark::bit);
         let held = lock(&chunk.marking); //~ id-marks-unlocked
-        let mut seen = chunk.load(place);
-        let (mut is_first, mut changed) = (true, false);
-        while let Some(entry) = NonNull::new(seen.entry()) {
+        let mut is_first = true;
+        let changed = chunk.update(place, |seen| {
+            let entry = NonNull::new(seen.entry())?;
             // SAFETY: by the contract.
             let is_other = unsafe { entry.as_ref() }.generation != id.generation();
             //~ id-marks-another:
             if is_other {
-                break;
+                return None;
             }
-            let marks = seen.marks() & !bit(clear) | bit(set);
             if seen.marks() & (bit(clear) | bit(set)) != bit(clear) {
-                break;
+                return None;
             }
             if is_first && let Some(mark) = set {
                 self.set_bit(chunk, index, mark);
             }
             is_first = false;
-            match chunk.exchange(place, seen, Word::of(entry.as_ptr(), marks)) {
-                Ok(()) => {
-                    changed = true;
-                    break;
-                }
-                Err(now) => seen = now,
-            }
-        }
+            Some(Word::of(entry.as_ptr(), seen.marks() & !bit(clear) | bit(set)))
+        });
         if !is_first {
             let now = chunk.load(place);
             for mark in [clear, set].into_iter().flatten().filter(|mark| !now.has(*mark)) {
@@ -348,7 +328,7 @@ impl<V> Table<V> {
             }
         }
         drop(held);
-        changed
+        changed.is_some()
     }
 
     /// Makes searches look for a mark in a slot, before the slot has it [ID-4]. The caller holds

@@ -7,7 +7,7 @@ use std::panic::Location;
 use super::chain::{Chain, Ends, Node};
 use super::reader::{Iter, ListRef};
 use super::updater::ListUpdater;
-use crate::collections::extended::extended;
+use crate::collections::impls::{extended, shown_as_all};
 use crate::collections::valued::drop_all;
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
@@ -273,11 +273,10 @@ owns! {
     };
 }
 
-impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for List<T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.read().fmt(f)
-    }
-}
+shown_as_all!(
+    [T: Send + Sync + fmt::Debug + 'static, D: DomainTag] List<T, D>, debug_list,
+    |list| &list.read()
+);
 
 extended!(
     /// Puts the values behind the last, one after the other; the iterator is not called under the

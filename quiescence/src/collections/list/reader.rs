@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::ops::Deref;
 
 use super::chain::{Node, follow};
 use super::public::List;
+use crate::collections::impls::{iterated, shown_as_all, view};
 use crate::domain::guard::Global;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::AtomicPtr;
-use crate::reclaim::domain_state::DomainState;
 
 /// A list that is being read, together with the section that protects its elements: returned by
 /// [`List::read`]. It is a [`Section`] of the list's domain, so other values can be read with it,
@@ -33,36 +32,19 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListRef<'l, T, D> {
     }
 }
 
-impl<T: Send + Sync + 'static, D: DomainTag> Deref for ListRef<'_, T, D> {
-    type Target = List<T, D>;
+view!(
+    [T: Send + Sync + 'static, D: DomainTag] ListRef<'_, T, D>, list: List<T, D>,
+    section: Section<D>
+);
 
-    fn deref(&self) -> &List<T, D> {
-        self.list
-    }
-}
+iterated!(
+    ['r, T: Send + Sync + 'static, D: DomainTag] &'r ListRef<'_, T, D>, &'r T, Iter<'r, T>
+);
 
-// SAFETY: it has a section, which ends when it is dropped.
-unsafe impl<T: Send + Sync + 'static, D: DomainTag> Section<D> for ListRef<'_, T, D> {
-    #[inline(always)]
-    fn core(&self) -> *const DomainState {
-        self.section.core()
-    }
-}
-
-impl<'r, T: Send + Sync + 'static, D: DomainTag> IntoIterator for &'r ListRef<'_, T, D> {
-    type Item = &'r T;
-    type IntoIter = Iter<'r, T>;
-
-    fn into_iter(self) -> Iter<'r, T> {
-        self.iter()
-    }
-}
-
-impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for ListRef<'_, T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self).finish()
-    }
-}
+shown_as_all!(
+    [T: Send + Sync + fmt::Debug + 'static, D: DomainTag] ListRef<'_, T, D>, debug_list,
+    |list| list
+);
 
 /// The elements of a [`List`], in its order: returned by [`List::iter`].
 pub struct Iter<'s, T> {
@@ -100,8 +82,4 @@ impl<T> Clone for Iter<'_, T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Iter<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.clone()).finish()
-    }
-}
+shown_as_all!([T: fmt::Debug] Iter<'_, T>, debug_list, |rest| rest.clone());
