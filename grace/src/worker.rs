@@ -5,12 +5,13 @@
 use crate::batch::Wants;
 use crate::policy::{AnyPolicy, Urgency};
 
-/// What a domain needs from the worker, callbacks aside.
+/// What a domain needs from the worker, its callbacks aside; or with them: when the next turn is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attention {
-    /// Nothing.
+    /// Nothing; with its callbacks: a turn when the open ones have waited for more to join them as
+    /// long as the domain's tuning says.
     None,
-    /// A turn at the next tick.
+    /// A turn a tick from now.
     AtTick,
     /// A turn this many nanoseconds from now.
     Within(u64),
@@ -31,33 +32,17 @@ impl Attention {
     }
 }
 
-/// When the worker's next turn in a domain comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NextTurn {
-    /// At once.
-    Now,
-    /// This many nanoseconds from now.
-    Within(u64),
-    /// A tick from now.
-    AtTick,
-    /// When open callbacks have waited for more to join them as long as the domain's tuning says.
-    AtClose,
-}
-
 /// When the worker's first turn comes in a domain that announces its first callbacks. If a grace
 /// period is wanted already, they need not wait for more callbacks to share it with.
 ///
 /// ```
-/// use grace::worker::{Attention, NextTurn, first_turn};
+/// use grace::worker::{Attention, first_turn};
 ///
-/// assert_eq!(first_turn(Attention::None), NextTurn::AtClose);
-/// assert_eq!(first_turn(Attention::AtOnce), NextTurn::AtTick);
+/// assert_eq!(first_turn(Attention::None), Attention::None);
+/// assert_eq!(first_turn(Attention::AtOnce), Attention::AtTick);
 /// ```
-pub const fn first_turn(asked: Attention) -> NextTurn {
-    match asked {
-        Attention::None => NextTurn::AtClose,
-        _ => NextTurn::AtTick,
-    }
+pub fn first_turn(asked: Attention) -> Attention {
+    asked.min(Attention::AtTick)
 }
 
 /// When the worker's next turn comes in a domain that needs `asked`, and whose queues need `wants`;
@@ -65,20 +50,18 @@ pub const fn first_turn(asked: Attention) -> NextTurn {
 ///
 /// ```
 /// use grace::batch::Wants;
-/// use grace::worker::{Attention, NextTurn, next_turn};
+/// use grace::worker::{Attention, next_turn};
 ///
-/// assert_eq!(next_turn(Attention::None, Wants::Company, false), NextTurn::AtClose);
-/// assert_eq!(next_turn(Attention::None, Wants::Looks, false), NextTurn::AtTick);
-/// assert_eq!(next_turn(Attention::AtOnce, Wants::Nothing, false), NextTurn::Now);
-/// assert_eq!(next_turn(Attention::AtTick, Wants::Looks, true), NextTurn::Now);
+/// assert_eq!(next_turn(Attention::None, Wants::Company, false), Attention::None);
+/// assert_eq!(next_turn(Attention::None, Wants::Looks, false), Attention::AtTick);
+/// assert_eq!(next_turn(Attention::AtOnce, Wants::Nothing, false), Attention::AtOnce);
+/// assert_eq!(next_turn(Attention::AtTick, Wants::Looks, true), Attention::AtOnce);
 /// ```
-pub const fn next_turn(asked: Attention, wants: Wants, hurries: bool) -> NextTurn {
+pub const fn next_turn(asked: Attention, wants: Wants, hurries: bool) -> Attention {
     match (asked, wants) {
-        (Attention::AtOnce, _) => NextTurn::Now,
-        _ if hurries => NextTurn::Now,
-        (Attention::Within(ns), _) => NextTurn::Within(ns),
-        (Attention::AtTick, _) | (_, Wants::Looks) => NextTurn::AtTick,
-        _ => NextTurn::AtClose,
+        _ if hurries => Attention::AtOnce,
+        (Attention::None, Wants::Looks) => Attention::AtTick,
+        _ => asked,
     }
 }
 

@@ -48,7 +48,7 @@ use grace::Urgency;
 use grace::batch::RUNS_PER_TURN;
 use grace::driver::TICK_NS;
 use grace::limit::Zone;
-use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays, turn_is_over};
+use grace::worker::{advances, closes, first_turn, next_turn, stays, turn_is_over};
 
 use crate::event::trace;
 use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
@@ -93,12 +93,12 @@ struct State {
 }
 
 /// The time of that turn.
-fn due(turn: NextTurn, now_ns: u64, close_at_ns: u64) -> u64 {
+fn due(turn: Attention, now_ns: u64, close_at_ns: u64) -> u64 {
     match turn {
-        NextTurn::Now => now_ns,
-        NextTurn::Within(ns) => now_ns.saturating_add(ns),
-        NextTurn::AtTick => now_ns + TICK_NS,
-        NextTurn::AtClose => close_at_ns.max(now_ns),
+        Attention::AtOnce => now_ns,
+        Attention::Within(ns) => now_ns.saturating_add(ns),
+        Attention::AtTick => now_ns + TICK_NS,
+        Attention::None => close_at_ns.max(now_ns),
     }
 }
 
@@ -110,11 +110,11 @@ pub(crate) fn announce(handle: &Handle) -> bool {
 
 /// Has the worker come to `handle` now. Returns whether there is a worker.
 pub(crate) fn attend(handle: &Handle) -> bool {
-    expect(handle, NextTurn::Now)
+    expect(handle, Attention::AtOnce)
 }
 
 /// Has the worker come to `handle` at that turn at the latest. Returns whether there is a worker.
-fn expect(handle: &Handle, turn: NextTurn) -> bool {
+fn expect(handle: &Handle, turn: Attention) -> bool {
     let mut state = WORKER.lock();
     let now_ns = clock::monotonic_ns();
     let close_at_ns = now_ns.saturating_add(handle.grace_periods.tuning.lazy_ns());
