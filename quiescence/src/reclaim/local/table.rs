@@ -236,8 +236,9 @@ impl Own {
     /// Whether the thread is in a section of the domain, or can begin one without the table: with a
     /// handle, or with a slot that [`thread_slots`] remembers.
     fn may_read(&self, domain: &DomainState) -> bool {
-        let may = |slot: &Slot| thread_slots::remembers(slot) || !slot.is_quiescent();
-        self.has_handles(domain) || self.ordinary(domain).is_some_and(may)
+        self.slots(domain).any(|slot| {
+            self.has_handles(slot) || thread_slots::remembers(slot) || !slot.is_quiescent()
+        })
     }
 }
 
