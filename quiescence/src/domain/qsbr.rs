@@ -245,7 +245,7 @@ fn catch_up(domain: &DomainState) {
     if Sections::of_this_thread() != Sections::None {
         return;
     }
-    let share = match queue.take_added() {
+    let share = match queue.local_stock().take_added(queue.written()) {
         0 => domain.grace_periods.tuning.run_min(), // it has retired nothing since
         added => batch::run_share(added),
     };
