@@ -2,8 +2,8 @@
 //! when its next turn in a domain is, what it does there, and how long it leaves the domain's grace
 //! periods alone afterwards ([`Budget`](crate::policy::Budget)).
 
-use crate::batch::Wants;
 use crate::policy::{AnyPolicy, Urgency};
+use crate::segments::Segments;
 
 /// What a domain needs from the worker, its callbacks aside; or with them: when the next turn is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +32,43 @@ impl Attention {
     }
 }
 
+/// What one queue needs from the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Wants {
+    /// It is empty.
+    Nothing,
+    /// Callbacks are open: they may wait for more to share a grace period with.
+    Company,
+    /// Callbacks wait for their grace period, or are ready: the worker is to come at every tick.
+    Looks,
+}
+
+impl Wants {
+    /// What a queue needs whose counted callbacks are in `segments`; `is_empty`: whether all that
+    /// was ever added has run, counted or not.
+    ///
+    /// ```
+    /// use grace::worker::Wants;
+    /// use grace::{Segments, Sequence};
+    ///
+    /// let mut segments = Segments::new(Sequence::after(0));
+    /// assert_eq!(Wants::of(&segments, true), Wants::Nothing);
+    /// assert_eq!(Wants::of(&segments, false), Wants::Company);
+    /// segments.push(1);
+    /// segments.accelerate(Sequence::after(0).snapshot());
+    /// assert_eq!(Wants::of(&segments, false), Wants::Looks);
+    /// ```
+    pub fn of(segments: &Segments, is_empty: bool) -> Self {
+        if segments.ready() != 0 || segments.awaited().is_some() {
+            Self::Looks
+        } else if is_empty {
+            Self::Nothing
+        } else {
+            Self::Company
+        }
+    }
+}
+
 /// When the worker's first turn comes in a domain that announces its first callbacks. If a grace
 /// period is wanted already, they need not wait for more callbacks to share it with.
 ///
@@ -49,8 +86,7 @@ pub fn first_turn(asked: Attention) -> Attention {
 /// `hurries`: whether some thread hurries, or ready callbacks were left.
 ///
 /// ```
-/// use grace::batch::Wants;
-/// use grace::worker::{Attention, next_turn};
+/// use grace::worker::{Attention, Wants, next_turn};
 ///
 /// assert_eq!(next_turn(Attention::None, Wants::Company, false), Attention::None);
 /// assert_eq!(next_turn(Attention::None, Wants::Looks, false), Attention::AtTick);
@@ -81,6 +117,10 @@ pub const fn closes(hurried: bool, is_time: bool) -> Option<Urgency> {
         None
     }
 }
+
+/// Goes of a few callbacks that the worker gives one queue before the next queue; fewer if the
+/// worker's [turn](turn_is_over) ends before.
+pub const RUNS_PER_TURN: usize = 64;
 
 /// The length of the worker's turn in one domain, about, in units of `run_ns`: other domains wait
 /// for their turns meanwhile.

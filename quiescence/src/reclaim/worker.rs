@@ -45,10 +45,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use grace::Urgency;
-use grace::batch::RUNS_PER_TURN;
 use grace::driver::TICK_NS;
 use grace::limit::Zone;
-use grace::worker::{advances, closes, first_turn, next_turn, stays, turn_is_over};
+use grace::worker::{RUNS_PER_TURN, advances, closes, first_turn, next_turn, stays, turn_is_over};
 
 use crate::event::trace;
 use crate::gp::grace_periods::{Attention, BUSY_NS, Me};

@@ -17,9 +17,10 @@
 //! callbacks is told; locks that are only tried; the list's lock, under which the library closes
 //! all queues; several domains, tasks, hazard domains.
 
-use grace::batch::{RUNS_PER_TURN, Wants};
 use grace::driver::TICK_NS;
-use grace::worker::{Attention, advances, closes, first_turn, next_turn, stays, turn_is_over};
+use grace::worker::{
+    Attention, RUNS_PER_TURN, Wants, advances, closes, first_turn, next_turn, stays, turn_is_over,
+};
 
 use super::callbacks::{QueueId, Run};
 use super::options::Algorithm;

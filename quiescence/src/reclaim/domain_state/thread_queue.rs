@@ -33,7 +33,7 @@ mod gone;
 mod tests;
 
 pub(crate) use gone::{Ended, List};
-pub(crate) use grace::batch::Wants;
+pub(crate) use grace::worker::Wants;
 #[cfg(test)]
 pub(crate) use tests::add;
 
@@ -509,7 +509,7 @@ impl Queue {
                 }
             }
             let most = scanned.covers.min(GO_MAX);
-            inner.claimed = batch::in_one_go(ready, least, BATCH).min(most);
+            inner.claimed = batch::in_one_go(ready, least, BATCH).clamp(1, most);
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
             //~ point before-callbacks
