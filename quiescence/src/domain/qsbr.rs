@@ -130,7 +130,7 @@ impl<K: ThreadTag> Qsbr<K> {
     fn catch_up(&mut self) {
         let slot = self.slot();
         slot.clear_overdue();
-        let began = slot.began().unwrap_or_else(|| Location::caller());
+        let began = slot.notes.began().unwrap_or_else(|| Location::caller());
         let domain = self.domain.clone();
         self.offline_since(began, || catch_up(domain.tag().core()));
     }

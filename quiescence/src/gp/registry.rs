@@ -99,7 +99,7 @@ impl Registry {
         let slot = SlotRef(slot.unwrap_or_else(|| registry.free_slot()));
         // SAFETY: it leads into `chunks`, which only ever grows; or by the contract.
         unsafe { registry.register_at(slot.0, core, owner, reader_kind) };
-        slot.alternate.set(alternate);
+        slot.notes.note_alternate(alternate);
         drop(registry);
         // A full fence besides the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
         // what was published before them.
@@ -319,7 +319,7 @@ impl Registry {
         self.marked.set(false);
         let (own, gone): (Vec<_>, Vec<_>) =
             self.readers.iter().copied().partition(|slot| slot.owner() == owner);
-        own.iter().for_each(|slot| slot.note_thread()); // it has another id here
+        own.iter().for_each(|slot| slot.notes.note_thread()); // it has another id here
         for slot in &gone {
             // A liburcu reader's record is its thread's, whose memory may be used again.
             if !slot.is_liburcu() {
