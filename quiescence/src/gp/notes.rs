@@ -20,10 +20,10 @@ pub(crate) struct Notes {
     pub(super) source: AtomicPtr<AtomicU64>,
     /// Its index in the relay's stations.
     pub(super) station: Cell<usize>,
-    /// The owner's alternate signal stack.
-    alternate: Cell<Alternate>,
-    /// The owner's id in the system; see `os::thread`.
-    thread: Cell<u32>,
+    /// The alternate signal stack that the owner had when it registered.
+    pub(crate) alternate: Cell<Alternate>,
+    /// The owner's id in the system, see `os::thread`; 0 where there is none.
+    pub(crate) thread: Cell<u32>,
     /// Whether it takes part in a relay. Set before the slot is handed out.
     pub(super) relays: Cell<bool>,
 }
@@ -43,8 +43,9 @@ impl Notes {
     }
 
     /// The calling thread has the slot from now on.
-    pub(super) fn adopt(&self, gp: &AtomicU64, relays: bool) {
+    pub(super) fn adopt(&self, gp: &AtomicU64, relays: bool, alternate: Alternate) {
         self.note_thread();
+        self.alternate.set(alternate);
         self.relays.set(relays);
         self.station.set(usize::MAX);
         self.set_source(gp);
@@ -53,20 +54,6 @@ impl Notes {
     /// Stores the calling thread's id; it is the owner.
     pub(super) fn note_thread(&self) {
         self.thread.set(crate::os::thread::id());
-    }
-
-    pub(super) fn note_alternate(&self, alternate: Alternate) {
-        self.alternate.set(alternate);
-    }
-
-    /// The owner's id in the system; 0 where there is none.
-    pub(crate) fn thread(&self) -> u32 {
-        self.thread.get()
-    }
-
-    /// The alternate signal stack that the owner had when it registered.
-    pub(crate) fn alternate(&self) -> Alternate {
-        self.alternate.get()
     }
 
     /// The owner's outermost section begins there.

@@ -403,7 +403,6 @@ impl Slot {
         index: usize,
         owner: usize,
         reader_kind: ReaderKind,
-        relays: bool,
     ) {
         // Once: the previous owner, which has unregistered, may still be reporting to its domain.
         if self.core.get().is_null() {
@@ -412,7 +411,6 @@ impl Slot {
         self.index.set(index);
         self.owner.set(owner);
         self.reader_kind.set(reader_kind);
-        self.notes.adopt(&self.core().gp, relays);
         self.references.set(0);
         self.objects.set(std::ptr::null());
         self.word.store(QUIESCENT, Relaxed);
@@ -435,7 +433,7 @@ impl Slot {
         self.word.store(QUIESCENT, Relaxed);
     }
 
-    fn core(&self) -> &GpWords {
+    pub(super) fn core(&self) -> &GpWords {
         // SAFETY: set by the first `adopt`, before any thread could hold the slot, to the domain
         // in whose registry it is: while the slot can be reached, the domain lives.
         unsafe { &*self.core.get() }

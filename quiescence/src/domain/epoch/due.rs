@@ -77,11 +77,8 @@ pub(super) fn catch_up_after_section(domain: &DomainState, flushed: bool) {
         return drop_all_that_is_ready(domain);
     }
     if let Some(queue) = local::own_objects(domain) {
-        defer::run_or_advance(
-            domain,
-            &queue,
-            batch::run_share(queue.local_stock().take_added(queue.written())),
-        );
+        let added = queue.local_stock().take_added(queue.written());
+        defer::run_or_advance(domain, &queue, batch::run_share(added));
     }
 }
 

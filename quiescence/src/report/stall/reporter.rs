@@ -231,8 +231,8 @@ fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
         }
         found.push(Holding {
             slot,
-            thread: slot.notes.thread(),
-            alternate: slot.notes.alternate(),
+            thread: slot.notes.thread.get(),
+            alternate: slot.notes.alternate.get(),
             number: word::number(word),
             began: slot.notes.began(),
             qsbr: slot.is_qsbr(),
@@ -266,7 +266,7 @@ impl Holding {
         let Some(slot) = registry.registered(self.slot) else { return false };
         // Relaxed: as in `find`. A section that begins later is under a later number.
         let word = slot.word().load(Relaxed);
-        slot.notes.thread() == self.thread
+        slot.notes.thread.get() == self.thread
             && word::nesting(word) != 0
             && word::number(word) == self.number
     }
