@@ -30,9 +30,7 @@ use grace::policy::Budget;
 
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::gp::{links::Readers, slot::GpWords};
-use crate::hazptr;
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::kept::Kept;
@@ -64,7 +62,7 @@ pub struct DomainState {
     /// nothing.
     pub(crate) rests_until_ns: AtomicU64,
     /// Called at its end: runs or frees what waits in it.
-    ends: fn(&Ended<'_>),
+    pub(super) ends: fn(&Ended<'_>),
     /// Of a hazard domain: frees what is kept and protected no more (`rescan`). So programs without
     /// one do not link that.
     pub(super) frees_kept: Option<fn(&Self) -> bool>,
@@ -113,21 +111,6 @@ impl DomainState {
         pub(crate) fn liburcu(name: &'static str, readers: Readers) -> Self {
             let mut domain = Self::declared(name);
             domain.grace_periods.make_liburcu(readers);
-            domain
-        }
-
-        /// A domain of hazard pointers, at whose end `ends` is called.
-        pub(crate) fn hazard(
-            name: Option<&'static str>,
-            ends: fn(&Ended<'_>),
-            frees_kept: fn(&Self) -> bool,
-        ) -> Self {
-            let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
-            domain.grace_periods.observers.declared_name = name;
-            domain.grace_periods.hazards = Some(hazptr::scan);
-            domain.grace_periods.tuning = AtomicTuning::new(Kind::Hazard);
-            domain.ends = ends;
-            domain.frees_kept = Some(frees_kept);
             domain
         }
     }

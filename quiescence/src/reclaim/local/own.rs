@@ -183,17 +183,6 @@ impl Own {
 
     // ---- queues -------------------------------------------------------------------------------
 
-    /// Has `slot`, if it is the one of ordinary sections, remember the queue of objects: until
-    /// [`leave`](Self::leave), which clears it where it gives this very queue away.
-    fn note_objects(&self, slot: &Slot) {
-        if let Some(queue) = &self.queues[Contents::Objects as usize]
-            && ptr::eq(self.slot, slot)
-        {
-            // SAFETY: in the list of the domain until then, by the thread itself.
-            unsafe { slot.set_objects(Arc::as_ptr(queue).cast()) };
-        }
-    }
-
     /// The thread's queues here.
     pub(super) fn queues(&self) -> impl Iterator<Item = OwnQueue<'_>> {
         let queues = self.queues.iter().flatten();
@@ -345,9 +334,19 @@ pub(crate) unsafe fn slots_queue<'c>(slot: &Slot, tag: &'c dyn Named) -> Option<
     Some(unsafe { OwnQueue::at(known.cast()) })
 }
 
+/// Has `slot`, if it is the one of ordinary sections, remember the queue of objects: until
+/// [`Own::leave`], which clears it where it gives this very queue away.
 #[cold]
 fn note_objects(domain: &DomainState, slot: &Slot) {
-    Table::with(|table| table.find(domain).into_iter().for_each(|own| own.note_objects(slot)));
+    Table::with(|table| {
+        if let Some(own) = table.find(domain)
+            && let Some(queue) = &own.queues[Contents::Objects as usize]
+            && ptr::eq(own.slot, slot)
+        {
+            // SAFETY: in the list of the domain until then, by the thread itself.
+            unsafe { slot.set_objects(Arc::as_ptr(queue).cast()) };
+        }
+    });
 }
 
 #[cfg(test)]
