@@ -9,8 +9,8 @@
 //! The queues check whose they are, and only [`Drop`](DomainState) has an exclusive reference, of
 //! which [`Ended`] is made. An error here can free too early all the same: a domain is made here
 //! that ends without regard to slots, or for readers that it does not wait for; the order of the
-//! fields is the order of their ends; and a thread knows its slots in a domain by the address that a
-//! weak handle keeps.
+//! fields is the order of their ends; and by the address that a weak handle keeps a thread knows
+//! its slots in a domain.
 
 pub(crate) mod charge;
 #[cfg(feature = "call_rcu")]

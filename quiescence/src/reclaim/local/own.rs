@@ -149,7 +149,7 @@ impl Own {
         slot
     }
 
-    /// The same for one more handle, which keeps it registered. A QSBR handle has a slot of its own.
+    /// The same for one more handle, which keeps it registered; a QSBR handle's is its own.
     fn for_handle<'d>(&mut self, domain: &'d DomainState, kind: ReaderKind) -> &'d Slot {
         let slot = if kind == ReaderKind::Ordinary {
             self.registered(domain)
