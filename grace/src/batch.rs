@@ -4,7 +4,7 @@
 
 use crate::limit::{Amount, Zone};
 use crate::policy::Urgency;
-use crate::segments::Segments;
+use crate::worker::Wants;
 
 /// Callbacks in a full batch, at most: they share the cost of one grace period. The thread that
 /// fills a batch executes the grace period's fence, which interrupts the readers. That must affect
@@ -70,10 +70,6 @@ pub const fn run_share(added: u64) -> u64 {
     added.saturating_add(added / 8 + 1)
 }
 
-/// Goes of a few callbacks that the worker gives one queue before the next queue; fewer if the
-/// worker's [turn](crate::worker::turn_is_over) ends before.
-pub const RUNS_PER_TURN: usize = 64;
-
 /// How long callbacks wait for more to share a grace period with, by default, in nanoseconds.
 pub const LAZY_NS: u64 = 100_000_000;
 
@@ -86,43 +82,6 @@ pub const RUN_MIN: u64 = 32;
 
 /// The longest time that a thread runs callbacks in one go, by default, in nanoseconds.
 pub const RUN_NS: u64 = 3_000_000;
-
-/// What one queue needs from the worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Wants {
-    /// It is empty.
-    Nothing,
-    /// Callbacks are open: they may wait for more to share a grace period with.
-    Company,
-    /// Callbacks wait for their grace period, or are ready: the worker is to come at every tick.
-    Looks,
-}
-
-impl Wants {
-    /// What a queue needs whose counted callbacks are in `segments`; `is_empty`: whether all that
-    /// was ever added has run, counted or not.
-    ///
-    /// ```
-    /// use grace::batch::Wants;
-    /// use grace::{Segments, Sequence};
-    ///
-    /// let mut segments = Segments::new(Sequence::after(0));
-    /// assert_eq!(Wants::of(&segments, true), Wants::Nothing);
-    /// assert_eq!(Wants::of(&segments, false), Wants::Company);
-    /// segments.push(1);
-    /// segments.accelerate(Sequence::after(0).snapshot());
-    /// assert_eq!(Wants::of(&segments, false), Wants::Looks);
-    /// ```
-    pub fn of(segments: &Segments, is_empty: bool) -> Self {
-        if segments.ready() != 0 || segments.awaited().is_some() {
-            Self::Looks
-        } else if is_empty {
-            Self::Nothing
-        } else {
-            Self::Company
-        }
-    }
-}
 
 /// Whether a thread's `open` callbacks, of `open_bytes` bytes together, are a full batch: `batch`
 /// callbacks, [`BATCH_BYTES`], or an eighth of the limit. (Those that wait for a grace period

@@ -2,15 +2,16 @@
 //! when its next turn in a domain is, what it does there, and how long it leaves the domain's grace
 //! periods alone afterwards ([`Budget`](crate::policy::Budget)).
 
-use crate::batch::Wants;
 use crate::policy::{AnyPolicy, Urgency};
+use crate::segments::Segments;
 
-/// What a domain needs from the worker, callbacks aside.
+/// What a domain needs from the worker, its callbacks aside; or with them: when the next turn is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attention {
-    /// Nothing.
+    /// Nothing; with its callbacks: a turn when the open ones have waited for more to join them as
+    /// long as the domain's tuning says.
     None,
-    /// A turn at the next tick.
+    /// A turn a tick from now.
     AtTick,
     /// A turn this many nanoseconds from now.
     Within(u64),
@@ -31,54 +32,72 @@ impl Attention {
     }
 }
 
-/// When the worker's next turn in a domain comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NextTurn {
-    /// At once.
-    Now,
-    /// This many nanoseconds from now.
-    Within(u64),
-    /// A tick from now.
-    AtTick,
-    /// When open callbacks have waited for more to join them as long as the domain's tuning says.
-    AtClose,
+/// What one queue needs from the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Wants {
+    /// It is empty.
+    Nothing,
+    /// Callbacks are open: they may wait for more to share a grace period with.
+    Company,
+    /// Callbacks wait for their grace period, or are ready: the worker is to come at every tick.
+    Looks,
+}
+
+impl Wants {
+    /// What a queue needs whose counted callbacks are in `segments`; `is_empty`: whether all that
+    /// was ever added has run, counted or not.
+    ///
+    /// ```
+    /// use grace::worker::Wants;
+    /// use grace::{Segments, Sequence};
+    ///
+    /// let mut segments = Segments::new(Sequence::after(0));
+    /// assert_eq!(Wants::of(&segments, true), Wants::Nothing);
+    /// assert_eq!(Wants::of(&segments, false), Wants::Company);
+    /// segments.push(1);
+    /// segments.accelerate(Sequence::after(0).snapshot());
+    /// assert_eq!(Wants::of(&segments, false), Wants::Looks);
+    /// ```
+    pub fn of(segments: &Segments, is_empty: bool) -> Self {
+        if segments.ready() != 0 || segments.awaited().is_some() {
+            Self::Looks
+        } else if is_empty {
+            Self::Nothing
+        } else {
+            Self::Company
+        }
+    }
 }
 
 /// When the worker's first turn comes in a domain that announces its first callbacks. If a grace
 /// period is wanted already, they need not wait for more callbacks to share it with.
 ///
 /// ```
-/// use grace::worker::{Attention, NextTurn, first_turn};
+/// use grace::worker::{Attention, first_turn};
 ///
-/// assert_eq!(first_turn(Attention::None), NextTurn::AtClose);
-/// assert_eq!(first_turn(Attention::AtOnce), NextTurn::AtTick);
+/// assert_eq!(first_turn(Attention::None), Attention::None);
+/// assert_eq!(first_turn(Attention::AtOnce), Attention::AtTick);
 /// ```
-pub const fn first_turn(asked: Attention) -> NextTurn {
-    match asked {
-        Attention::None => NextTurn::AtClose,
-        _ => NextTurn::AtTick,
-    }
+pub fn first_turn(asked: Attention) -> Attention {
+    asked.min(Attention::AtTick)
 }
 
 /// When the worker's next turn comes in a domain that needs `asked`, and whose queues need `wants`;
 /// `hurries`: whether some thread hurries, or ready callbacks were left.
 ///
 /// ```
-/// use grace::batch::Wants;
-/// use grace::worker::{Attention, NextTurn, next_turn};
+/// use grace::worker::{Attention, Wants, next_turn};
 ///
-/// assert_eq!(next_turn(Attention::None, Wants::Company, false), NextTurn::AtClose);
-/// assert_eq!(next_turn(Attention::None, Wants::Looks, false), NextTurn::AtTick);
-/// assert_eq!(next_turn(Attention::AtOnce, Wants::Nothing, false), NextTurn::Now);
-/// assert_eq!(next_turn(Attention::AtTick, Wants::Looks, true), NextTurn::Now);
+/// assert_eq!(next_turn(Attention::None, Wants::Company, false), Attention::None);
+/// assert_eq!(next_turn(Attention::None, Wants::Looks, false), Attention::AtTick);
+/// assert_eq!(next_turn(Attention::AtOnce, Wants::Nothing, false), Attention::AtOnce);
+/// assert_eq!(next_turn(Attention::AtTick, Wants::Looks, true), Attention::AtOnce);
 /// ```
-pub const fn next_turn(asked: Attention, wants: Wants, hurries: bool) -> NextTurn {
+pub const fn next_turn(asked: Attention, wants: Wants, hurries: bool) -> Attention {
     match (asked, wants) {
-        (Attention::AtOnce, _) => NextTurn::Now,
-        _ if hurries => NextTurn::Now,
-        (Attention::Within(ns), _) => NextTurn::Within(ns),
-        (Attention::AtTick, _) | (_, Wants::Looks) => NextTurn::AtTick,
-        _ => NextTurn::AtClose,
+        _ if hurries => Attention::AtOnce,
+        (Attention::None, Wants::Looks) => Attention::AtTick,
+        _ => asked,
     }
 }
 
@@ -98,6 +117,10 @@ pub const fn closes(hurried: bool, is_time: bool) -> Option<Urgency> {
         None
     }
 }
+
+/// Goes of a few callbacks that the worker gives one queue before the next queue; fewer if the
+/// worker's [turn](turn_is_over) ends before.
+pub const RUNS_PER_TURN: usize = 64;
 
 /// The length of the worker's turn in one domain, about, in units of `run_ns`: other domains wait
 /// for their turns meanwhile.

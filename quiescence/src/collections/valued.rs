@@ -14,7 +14,7 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::domain_state::Named;
 use crate::reclaim::free::Pending;
-use crate::reclaim::free::charge_of_box;
+use crate::reclaim::retire::charge_of_box;
 use crate::reclaim::unlink;
 
 /// A node of type `N`, which comes first, and the value.

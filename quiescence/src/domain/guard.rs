@@ -216,4 +216,4 @@ impl<K: DomainTag> Drop for Guard<'_, K> {
     }
 }
 
-shown_in_part!([K: DomainTag] Guard<'_, K> { began: |guard| guard.slot.began() });
+shown_in_part!([K: DomainTag] Guard<'_, K> { began: |guard| guard.slot.notes.began() });

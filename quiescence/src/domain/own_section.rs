@@ -23,7 +23,7 @@ pub(crate) fn may_wait(core: &DomainState, what: &str, location: &'static Locati
 #[cold]
 #[track_caller]
 fn refuse(what: &str, location: &Location<'_>, slot: &Slot) -> ! {
-    let began = slot.began().map_or_else(|| "an unknown place".into(), ToString::to_string);
+    let began = slot.notes.began().map_or_else(|| "an unknown place".into(), ToString::to_string);
     let (would, instead) = match what {
         // An update may come, unless it waits at the limit for this thread.
         "wait_changed" => ("may", "Qsbr::while_offline, or, in a task, changed"),

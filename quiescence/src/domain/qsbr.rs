@@ -12,7 +12,7 @@ use crate::domain::domain::{self, Domain};
 use crate::domain::guard::{Global, ThreadTag};
 use crate::domain::impls::shown_in_part;
 use crate::domain::tag::Section;
-use crate::gp::slot::Slot;
+use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit::settle;
@@ -93,7 +93,7 @@ impl<K: ThreadTag> Qsbr<K> {
     #[track_caller]
     pub(crate) fn new(domain: Domain<K>) -> Self {
         let tag = domain.tag();
-        let slot: *const Slot = local::qsbr_slot(tag.core(), tag);
+        let slot: *const Slot = local::handle_slot(tag.core(), tag, ReaderKind::Qsbr);
         let reader = Self { slot, domain };
         reader.enter(Location::caller());
         reader
@@ -130,7 +130,7 @@ impl<K: ThreadTag> Qsbr<K> {
     fn catch_up(&mut self) {
         let slot = self.slot();
         slot.clear_overdue();
-        let began = slot.began().unwrap_or_else(|| Location::caller());
+        let began = slot.notes.began().unwrap_or_else(|| Location::caller());
         let domain = self.domain.clone();
         self.offline_since(began, || catch_up(domain.tag().core()));
     }
@@ -209,7 +209,7 @@ impl<K: ThreadTag> Drop for Qsbr<K> {
         self.leave();
         // SAFETY: it has been given for this handle, which stays on its thread, is offline now, and
         // is dropped.
-        unsafe { local::release_other(self.domain.tag().core(), self.slot()) };
+        unsafe { local::release_handle(self.slot()) };
     }
 }
 
@@ -245,7 +245,7 @@ fn catch_up(domain: &DomainState) {
     if Sections::of_this_thread() != Sections::None {
         return;
     }
-    let share = match queue.take_added() {
+    let share = match queue.local_stock().take_added(queue.written()) {
         0 => domain.grace_periods.tuning.run_min(), // it has retired nothing since
         added => batch::run_share(added),
     };

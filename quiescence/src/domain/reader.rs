@@ -5,13 +5,13 @@ use std::panic::Location;
 use crate::domain::domain::Domain;
 use crate::domain::guard::{Global, Guard, ThreadTag, enter};
 use crate::domain::impls::shown_in_part;
-use crate::gp::slot::{NOT_READY, Slot};
+use crate::gp::slot::{NOT_READY, ReaderKind, Slot};
 use crate::reclaim::local;
 
 impl<K: ThreadTag> Domain<K> {
     /// Registers the calling thread, and returns an explicit handle. Takes a lock.
     pub fn reader(&self) -> Reader<K> {
-        let slot = local::handle_slot(self.tag().core(), self.tag());
+        let slot = local::handle_slot(self.tag().core(), self.tag(), ReaderKind::Ordinary);
         let fast = if slot.is_fast() { slot } else { NOT_READY };
         Reader { fast, slot, domain: self.clone() }
     }

@@ -1,6 +1,7 @@
 //! Grace periods of threads: who reads, and the driver that waits for the readers.
 //!
 //! - [`slot`]: the word of a reader, its domain's words, and how a section begins and ends.
+//!   [`notes`]: what else is known of a reader.
 //! - [`wake`]: the words by which readers wake a driver.
 //! - [`qsbr`]: the same where the reader says at which moments it is in none. [`relay`]: such
 //!   readers hand the number of a grace period on.
@@ -22,6 +23,7 @@ pub(crate) mod ended;
 pub(crate) mod engine;
 pub(crate) mod grace_periods;
 pub(crate) mod links;
+pub(crate) mod notes;
 pub(crate) mod observers;
 pub(crate) mod qsbr;
 pub(crate) mod record;

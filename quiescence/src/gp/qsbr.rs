@@ -28,7 +28,7 @@ use crate::os::sync::AtomicU64;
 impl Slot {
     /// A QSBR reader begins to hold references. Owner only, word quiescent.
     pub(crate) fn online(&self, gp: &AtomicU64, location: &'static Location<'static>) {
-        let relays = self.relays.get();
+        let relays = self.notes.relays.get();
         let mut current = gp.load(Acquire); // [GP-3]
 
         //~ online-as-passed:
@@ -36,7 +36,7 @@ impl Slot {
             current = ARRIVED; // [RL-1]
         }
         //~ point enter-before-store
-        self.began.store(std::ptr::from_ref(location).cast_mut(), Relaxed);
+        self.notes.begin(location);
         self.word.store(current, Release); // as in `enter_outermost` [GP-2]
         // A full fence, so that updaters need no membarrier for QSBR readers [GP-8].
         fence::full();
@@ -54,7 +54,7 @@ impl Slot {
     pub(crate) fn renew(&self) -> bool {
         // Acquire: pairs with the Release in `set_source`; the word that it points to is
         // initialised, in a chunk that may be newer than any that this thread has seen.
-        let source = self.source.load(Acquire);
+        let source = self.notes.source.load(Acquire);
         // Acquire: pairs with the Release in GracePeriods::announce [GP-3], directly or through the
         // words of the readers that have handed the number on. SAFETY: it points to `gp.ctr` or to
         // a word in the registry; both live as long as this slot.
@@ -64,7 +64,7 @@ impl Slot {
             // The source shows no number that is new to this reader.
             return self.attention.load(Relaxed) & OVERDUE != 0;
         }
-        if self.relays.get() {
+        if self.notes.relays.get() {
             match self.relayed(source, current) {
                 Some(handed_on) => current = handed_on,
                 None => return self.attention.load(Relaxed) & OVERDUE != 0,

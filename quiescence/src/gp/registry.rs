@@ -78,7 +78,7 @@ impl Registry {
     }
 
     /// Registers a reader of the calling thread: in `slot`, or else in a slot of the registry's
-    /// own, which lives as long as the registry.
+    /// own, which lives as long as the registry. In `slot` it allocates nothing under the lock.
     ///
     /// # Safety
     /// `core` is of the domain of `this`. `slot`, if given, is unused, and valid until it is
@@ -96,10 +96,24 @@ impl Registry {
             None => sync::lock(this),
             Some(_) => Self::lock_with_room(this, 0),
         };
+        // The driver counts holdouts in a futex's word, which has 32 bits.
+        assert!(
+            registry.readers.len() < u32::MAX as usize,
+            "quiescence: 2^32 readers of one domain: handles are being leaked with mem::forget"
+        );
         let slot = SlotRef(slot.unwrap_or_else(|| registry.free_slot()));
-        // SAFETY: it leads into `chunks`, which only ever grows; or by the contract.
-        unsafe { registry.register_at(slot.0, core, owner, reader_kind) };
-        slot.alternate.set(alternate);
+        let relays = reader_kind == ReaderKind::Qsbr && registry.relay.is_some();
+        // SAFETY: it is free, in `chunks`, which only ever grows, or by the contract; and the
+        // registry, which is locked, is the domain's.
+        unsafe { slot.adopt(core, registry.readers.len(), owner, reader_kind) };
+        slot.notes.adopt(&slot.core().gp, relays, alternate);
+        if relays && let Some(relay) = &mut registry.relay {
+            relay.add();
+        }
+        //~ no-registration {
+        registry.readers.push(slot);
+        registry.light += usize::from(slot.has_light_fences());
+        //~ }
         drop(registry);
         // A full fence besides the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
         // what was published before them.
@@ -149,36 +163,6 @@ impl Registry {
                 std::mem::swap(list, larger);
             }
         }
-    }
-
-    /// Registers a reader in this slot. Allocates nothing if there is [room](Self::has_room_for).
-    ///
-    /// # Safety
-    /// `slot` is unused, and valid until it is unregistered. `core` is of the registry's domain.
-    unsafe fn register_at(
-        &mut self,
-        slot: *const Slot,
-        core: *const GpWords,
-        owner: usize,
-        reader_kind: ReaderKind,
-    ) {
-        // The driver counts holdouts in a futex's word, which has 32 bits.
-        assert!(
-            self.readers.len() < u32::MAX as usize,
-            "quiescence: 2^32 readers of one domain: handles are being leaked with mem::forget"
-        );
-        let slot = SlotRef(slot);
-        let relays = reader_kind == ReaderKind::Qsbr && self.relay.is_some();
-        // SAFETY: by the contract: the slot is free, and the registry, which is locked, is the
-        // domain's.
-        unsafe { slot.adopt(core, self.readers.len(), owner, reader_kind, relays) };
-        if relays && let Some(relay) = &mut self.relay {
-            relay.add();
-        }
-        //~ no-registration {
-        self.readers.push(slot);
-        self.light += usize::from(slot.has_light_fences());
-        //~ }
     }
 
     /// Removes a reader, which is in no section.
@@ -319,7 +303,7 @@ impl Registry {
         self.marked.set(false);
         let (own, gone): (Vec<_>, Vec<_>) =
             self.readers.iter().copied().partition(|slot| slot.owner() == owner);
-        own.iter().for_each(|slot| slot.note_thread()); // it has another id here
+        own.iter().for_each(|slot| slot.notes.note_thread()); // it has another id here
         for slot in &gone {
             // A liburcu reader's record is its thread's, whose memory may be used again.
             if !slot.is_liburcu() {
@@ -358,17 +342,21 @@ mod tests {
             crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
         core.make_liburcu(crate::gp::links::Readers::Silent);
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
-        let mut registry = Registry::new(None);
+        let this = Mutex::new(sync::Rank::Registry, Registry::new(None));
+        let mut registry = sync::lock(&this);
         assert!(!registry.has_room_for(1));
         registry.take_room(&mut room_for(100));
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
+        assert!(registry.has_room_for(slots.len()));
+        drop(registry);
         for slot in &slots {
-            assert!(registry.has_room_for(registry.len() + 1));
             let reader_kind = ReaderKind::Liburcu(crate::gp::links::Readers::Silent);
+            let core = (&raw const core).cast();
             // SAFETY: each slot once; it outlives the registry.
-            unsafe { registry.register_at(slot, (&raw const core).cast(), 1, reader_kind) };
+            unsafe { Registry::register(&this, Some(slot), core, 1, reader_kind) };
             slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);
         }
+        let mut registry = sync::lock(&this);
         let gp = AtomicU64::new(word::entered(Number(2)));
         assert_eq!(registry.scan(Number(2), &gp), 100);
         assert_eq!(used, (registry.readers.as_ptr(), registry.holdouts.as_ptr()), "same memory");

@@ -55,7 +55,7 @@ impl Slot {
                 // `ARRIVED`; or its slot is an ordinary reader's by now.
                 return None;
             }
-            let again = self.source.load(Acquire);
+            let again = self.notes.source.load(Acquire);
             //~ no-second-source:
             if again == source {
                 return Some(current);
@@ -94,7 +94,7 @@ impl Relay {
 
     /// A reader unregisters: the one that copied from it copies from its source.
     pub(crate) fn remove(&mut self, slot: &Slot) {
-        let station = slot.station.get();
+        let station = slot.notes.station.get();
         if !matches!(self.stations.get(station), Some(Some(other)) if other.is(slot)) {
             return; // it had no place yet
         }
@@ -102,9 +102,9 @@ impl Relay {
         let after = &self.stations[station + 1..self.end_of(station / CHAIN)];
         // The reader that copies from this one.
         if let Some(successor) = after.iter().flatten().next()
-            && std::ptr::eq(successor.source(), slot.word())
+            && std::ptr::eq(successor.notes.source(), slot.word())
         {
-            successor.set_source(slot.source());
+            successor.notes.set_source(slot.notes.source());
         }
         self.stations[station] = None;
     }
@@ -120,8 +120,8 @@ impl Relay {
                 if station.is_multiple_of(CHAIN) {
                     source = gp;
                 }
-                slot.station.set(station);
-                slot.set_source(source);
+                slot.notes.station.set(station);
+                slot.notes.set_source(source);
                 source = slot.word();
                 self.stations.push(Some(*slot));
             }
@@ -181,8 +181,8 @@ impl Relay {
         //~ no-passing-over
         // Relaxed: that they have passed was acquired when they were scanned. If a predecessor
         // stops showing the number later, the next scan finds it.
-        if slot.source().load(Relaxed) != word::entered(number) {
-            slot.set_source(gp);
+        if slot.notes.source().load(Relaxed) != word::entered(number) {
+            slot.notes.set_source(gp);
             self.is_stale = true;
         }
     }

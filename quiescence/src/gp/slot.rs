@@ -26,10 +26,10 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use grace::word::{self, COUNT, QUIESCENT};
 
 use crate::gp::links::{Links, Readers, Words};
+use crate::gp::notes::Notes;
 use crate::gp::wake::{Line, Wake};
 use crate::os::fence::{self, Fences};
-use crate::os::stack::Alternate;
-use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Cell, const_unless_loom};
+use crate::os::sync::{AtomicU32, AtomicU64, Cell, const_unless_loom};
 
 /// The part of a domain's grace periods that its readers access; the first field of those.
 #[derive(Debug)]
@@ -87,8 +87,8 @@ pub(crate) struct Slot {
     /// Marks that the reader acts on when it leaves: [`WAITED_FOR`], [`LEAVING`], [`PORTABLE`],
     /// [`OVERDUE`].
     pub(super) attention: AtomicU32,
-    /// Where the outermost section began, for messages; null while unknown.
-    pub(super) began: AtomicPtr<Location<'static>>,
+    /// What reports show of the reader, and what a QSBR reader needs.
+    pub(crate) notes: Notes,
     /// The domain of its registry; null before the first [`adopt`](Self::adopt).
     core: Cell<*const GpWords>,
     /// How many handles and implicit registrations keep this slot registered. Owner only. Safe code
@@ -99,29 +99,18 @@ pub(crate) struct Slot {
     pub(super) index: Cell<usize>,
     /// The owner's [token](crate::os::thread::token). Under the registry's lock.
     owner: Cell<usize>,
-    /// The owner's id in the system; see `os::thread`. Under the registry's lock.
-    thread: Cell<u32>,
-    /// The owner's alternate signal stack. Under the registry's lock.
-    pub(super) alternate: Cell<Alternate>,
     /// How the owner reads. Under the registry's lock.
     reader_kind: Cell<ReaderKind>,
-    /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in
-    /// the [relay](crate::gp::relay).
-    pub(super) source: AtomicPtr<AtomicU64>,
-    /// Whether it takes part in a relay. Set before the slot is handed out.
-    pub(super) relays: Cell<bool>,
-    /// Its index in the relay's stations. Under the registry's lock.
-    pub(super) station: Cell<usize>,
     /// The owner's queue of objects in the domain, null while it is not known here. Owner only.
     objects: Cell<*const ()>,
     pub(crate) fence: fence::Cell,
 }
 
 // SAFETY: any thread may use the atomics. `core` is set once, before the slot is first handed out.
-// `references` and `objects` are accessed by the owner only. `index`, `owner`, `thread`,
-// `alternate`, `reader_kind`, `relays` and `station` are accessed under the registry's lock only,
-// except that the owner reads `reader_kind` and `relays` without it: those are written when the
-// slot is handed out, and not again until the owner has given it back.
+// `references` and `objects` are accessed by the owner only. `index`, `owner`, `reader_kind` and
+// the cells of `notes` are accessed under the registry's lock only, except that the owner reads
+// `reader_kind` and `notes.relays` without it: those are written when the slot is handed out, and
+// not again until the owner has given it back.
 unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
 // going through the registry's lock.
@@ -194,17 +183,12 @@ impl Slot {
             Self {
                 word: AtomicU64::new(word),
                 attention: AtomicU32::new(0),
-                began: AtomicPtr::new(std::ptr::null_mut()),
+                notes: Notes::new(),
                 core: Cell::new(std::ptr::null()),
                 references: Cell::new(0),
                 index: Cell::new(0),
                 owner: Cell::new(0),
-                thread: Cell::new(0),
-                alternate: Cell::new(Alternate::NONE),
                 reader_kind: Cell::new(ReaderKind::Ordinary),
-                source: AtomicPtr::new(std::ptr::null_mut()),
-                relays: Cell::new(false),
-                station: Cell::new(usize::MAX),
                 objects: Cell::new(std::ptr::null()),
                 fence: fence::Cell::new(),
             }
@@ -247,7 +231,7 @@ impl Slot {
         // number sees what was published before the grace period that announced it.
         let current = gp.load(Acquire);
         //~ point enter-before-store
-        self.began.store(std::ptr::from_ref(location).cast_mut(), Relaxed);
+        self.notes.begin(location);
         // Release, as every store to the word [GP-2]: a scan may read this value without having
         // read the one that ended the previous section, and must still be ordered after that
         // section. The light fence below, with the updater's heavy fence, orders the store before
@@ -374,14 +358,6 @@ impl Slot {
         }
     }
 
-    /// Where the outermost section began, if it is known.
-    pub(crate) fn began(&self) -> Option<&'static Location<'static>> {
-        let location = self.began.load(Relaxed);
-        // SAFETY: the pointer is null or was made from a `&'static Location` by `enter_outermost`
-        // or `online`.
-        unsafe { location.as_ref() }
-    }
-
     /// Clears the mark [`OVERDUE`], as the owner does the work now. Owner only.
     pub(crate) fn clear_overdue(&self) {
         if self.attention.load(Relaxed) & OVERDUE != 0 {
@@ -427,7 +403,6 @@ impl Slot {
         index: usize,
         owner: usize,
         reader_kind: ReaderKind,
-        relays: bool,
     ) {
         // Once: the previous owner, which has unregistered, may still be reporting to its domain.
         if self.core.get().is_null() {
@@ -435,11 +410,7 @@ impl Slot {
         }
         self.index.set(index);
         self.owner.set(owner);
-        self.note_thread();
         self.reader_kind.set(reader_kind);
-        self.relays.set(relays);
-        self.station.set(usize::MAX);
-        self.set_source(&self.core().gp);
         self.references.set(0);
         self.objects.set(std::ptr::null());
         self.word.store(QUIESCENT, Relaxed);
@@ -462,7 +433,7 @@ impl Slot {
         self.word.store(QUIESCENT, Relaxed);
     }
 
-    fn core(&self) -> &GpWords {
+    pub(super) fn core(&self) -> &GpWords {
         // SAFETY: set by the first `adopt`, before any thread could hold the slot, to the domain
         // in whose registry it is: while the slot can be reached, the domain lives.
         unsafe { &*self.core.get() }
@@ -474,21 +445,6 @@ impl Slot {
 
     pub(crate) fn owner(&self) -> usize {
         self.owner.get()
-    }
-
-    /// The owner's id in the system; 0 where there is none.
-    pub(crate) fn thread(&self) -> u32 {
-        self.thread.get()
-    }
-
-    /// Stores the calling thread's id; it is the owner. Under the registry's lock.
-    pub(crate) fn note_thread(&self) {
-        self.thread.set(crate::os::thread::id());
-    }
-
-    /// The alternate signal stack that the owner had when it registered.
-    pub(crate) fn alternate(&self) -> Alternate {
-        self.alternate.get()
     }
 
     pub(crate) fn is_qsbr(&self) -> bool {
@@ -511,18 +467,6 @@ impl Slot {
 
     pub(crate) fn word(&self) -> &AtomicU64 {
         &self.word
-    }
-
-    pub(crate) fn source(&self) -> &AtomicU64 {
-        // SAFETY: as in `Slot::renew`; set by `adopt`. Relaxed: the registry's lock orders it.
-        unsafe { &*self.source.load(Relaxed) }
-    }
-
-    /// Sets the word that the reader copies at quiescent states, which lives as long as this slot.
-    /// Under the registry's lock.
-    pub(crate) fn set_source(&self, source: &AtomicU64) {
-        // Release: pairs with the Acquire in `renew`; the reader finds the word initialised.
-        self.source.store(std::ptr::from_ref(source).cast_mut(), Release);
     }
 
     /// Whether the fast path may use this slot: light fences suffice.

@@ -194,6 +194,7 @@ pub(crate) fn slots() -> usize {
 }
 
 /// The slot of the CPU that the caller was on a moment ago: for atomic instructions.
+#[inline]
 pub(crate) fn slot() -> usize {
     calls::cpu() as usize % slots()
 }

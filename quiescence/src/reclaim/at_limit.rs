@@ -89,22 +89,19 @@ pub(crate) fn make_room(
     }
     //~ no-limit
     let made = match patience {
-        Patience::Polls | Patience::Over | Patience::Unowed => Err(NoRoom::Refuses),
-        Patience::Never => {
-            trace::limit_reached(domain.grace_periods.source(), false);
-            Err(NoRoom::Refuses)
-        }
         Patience::Waits | Patience::InAnyCase | Patience::Tick => {
             wait_or_borrow(tag, queue, contents, amount, patience)
         }
+        _ => Err(NoRoom::Refuses),
     };
-    if made != Err(NoRoom::Refuses) {
-        return made;
-    }
-    match patience {
-        Patience::InAnyCase | Patience::Tick | Patience::Over => admit_over(domain, queue, amount),
-        Patience::Unowed => domain.admit_over(amount),
-        Patience::Waits | Patience::Never | Patience::Polls => return made,
+    match (patience, made) {
+        (_, Ok(()) | Err(NoRoom::Waited)) | (Patience::Waits | Patience::Polls, _) => return made,
+        (Patience::Never, _) => {
+            trace::limit_reached(domain.grace_periods.source(), false);
+            return made;
+        }
+        (Patience::Unowed, _) => domain.admit_over(amount),
+        _ => admit_over(domain, queue, amount),
     }
     Ok(())
 }

@@ -83,7 +83,7 @@ fn add_by<K: Named>(
         }),
     };
     tell(tag);
-    queue.is_some_and(|queue| queue.ends_round(added))
+    queue.is_some_and(|queue| queue.local_stock().ends_round(added))
 }
 
 /// A callback has been added: sees to it that the worker knows.
@@ -151,7 +151,7 @@ pub(crate) fn queue_only<'d, 't, K: Named, C: Callback>(
     {
         let added = pending.add(queue, amount.bytes);
         tell(tag);
-        return Ok(if queue.ends_round(added) { Some(queue) } else { None });
+        return Ok(if queue.local_stock().ends_round(added) { Some(queue) } else { None });
     }
     // By value: what is borrowed here is written to memory on the road above, too.
     out_of_line(move || {
@@ -253,7 +253,7 @@ fn batch_of(domain: &DomainState, contents: Contents) -> u64 {
     }
 }
 
-/// What a thread does for its queue at the end of a round of additions ([`OwnQueue::ends_round`]);
+/// What a thread does for its queue at the end of a round of additions (`LocalStock::ends_round`);
 /// under an epoch guard at the end of those that `due::tend_if_share` chooses. For objects: a few
 /// drops, or a step of the grace period. For closures: if a batch is full, it asks for a grace
 /// period, and has the worker run what is ready.
@@ -287,7 +287,7 @@ pub(crate) fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {
             if is_near_limit {
                 domain.grace_periods.advance(Me::this_thread());
             }
-            if is_near_limit || queue.added() >= batch::RUN_CHUNK {
+            if is_near_limit || queue.local_stock().added(queue.written()) >= batch::RUN_CHUNK {
                 local::make_due(domain);
             }
         }

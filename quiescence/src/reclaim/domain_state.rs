@@ -1,15 +1,16 @@
-//! The state of a domain: its grace periods, and what waits for them; and references to it, those
-//! that keep it alive, and those that only remember it.
+//! The state of a domain: its grace periods, and what waits for them.
 //!
 //! [`charge`]: what is charged to a domain, and the local stocks of threads. [`thread_queue`]: the
 //! queue of one thread, and the cookies that its callbacks wait for; [`queues`]: all of them.
 //! [`head_queue`]: queues of heads that a thread of the program runs. They are in this folder since
-//! they use the whole state, which contains them; and so is the list of the domains in [`in_use`].
+//! they use the whole state, which contains them; and so is [`in_use`]: references to domains, and
+//! the list of those in use.
 //!
 //! The queues check whose they are, and only [`Drop`](DomainState) has an exclusive reference, of
 //! which [`Ended`] is made. An error here can free too early all the same: a domain is made here
 //! that ends without regard to slots, or for readers that it does not wait for; the order of the
-//! fields is the order of their ends; and a weak handle keeps the address for [`DomainState::of`].
+//! fields is the order of their ends; and by the address that a weak handle keeps a thread knows
+//! its slots in a domain.
 
 pub(crate) mod charge;
 #[cfg(feature = "call_rcu")]
@@ -21,26 +22,23 @@ mod in_use;
 pub(crate) mod queues;
 pub(crate) mod thread_queue;
 
-use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Weak};
 
 use grace::Start;
 use grace::policy::Budget;
 
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::gp::{links::Readers, slot::GpWords};
-use crate::hazptr;
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::kept::Kept;
 use crate::srcu::OwnSrcuCounts;
 use charge::Charge;
 use head_queue::CallbackQueues;
-pub(crate) use in_use::{find, forget, known, list, remember};
+pub use in_use::Handle;
+pub(crate) use in_use::{Named, WeakHandle, find, forget, known, list, remember};
 use queues::Queues;
 use thread_queue::Ended;
 
@@ -64,7 +62,7 @@ pub struct DomainState {
     /// nothing.
     pub(crate) rests_until_ns: AtomicU64,
     /// Called at its end: runs or frees what waits in it.
-    ends: fn(&Ended<'_>),
+    pub(super) ends: fn(&Ended<'_>),
     /// Of a hazard domain: frees what is kept and protected no more (`rescan`). So programs without
     /// one do not link that.
     pub(super) frees_kept: Option<fn(&Self) -> bool>,
@@ -115,21 +113,6 @@ impl DomainState {
             domain.grace_periods.make_liburcu(readers);
             domain
         }
-
-        /// A domain of hazard pointers, at whose end `ends` is called.
-        pub(crate) fn hazard(
-            name: Option<&'static str>,
-            ends: fn(&Ended<'_>),
-            frees_kept: fn(&Self) -> bool,
-        ) -> Self {
-            let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
-            domain.grace_periods.observers.declared_name = name;
-            domain.grace_periods.hazards = Some(hazptr::scan);
-            domain.grace_periods.tuning = AtomicTuning::new(Kind::Hazard);
-            domain.ends = ends;
-            domain.frees_kept = Some(frees_kept);
-            domain
-        }
     }
 
     /// The domain that contains these words, by their address.
@@ -150,67 +133,6 @@ impl Drop for DomainState {
     }
 }
 
-// ---- references ---------------------------------------------------------------------------------
-
-/// A domain that is kept alive.
-#[derive(Clone, Debug)]
-#[doc(hidden)]
-pub enum Handle {
-    /// It lives for ever.
-    Static(&'static DomainState),
-    /// It lives while a handle to it exists.
-    Shared(Arc<DomainState>),
-}
-
-impl Deref for Handle {
-    type Target = DomainState;
-
-    fn deref(&self) -> &DomainState {
-        match self {
-            Self::Static(domain) => domain,
-            Self::Shared(domain) => domain,
-        }
-    }
-}
-
-impl Handle {
-    /// Whether the domain ends with this one, as far as others do not make another one of it.
-    pub(crate) fn is_last(&self) -> bool {
-        matches!(self, Self::Shared(domain) if Arc::strong_count(domain) == 1)
-    }
-
-    pub(crate) fn downgrade(&self) -> WeakHandle {
-        match self {
-            Self::Static(domain) => WeakHandle::Static(domain),
-            Self::Shared(domain) => WeakHandle::Shared(Arc::downgrade(domain)),
-        }
-    }
-}
-
-/// A domain that is remembered without being kept alive.
-#[derive(Clone, Debug)]
-pub(crate) enum WeakHandle {
-    Static(&'static DomainState),
-    Shared(Weak<DomainState>),
-}
-
-impl WeakHandle {
-    #[inline(never)]
-    pub(crate) fn upgrade(&self) -> Option<Handle> {
-        match self {
-            Self::Static(domain) => Some(Handle::Static(domain)),
-            Self::Shared(domain) => domain.upgrade().map(Handle::Shared),
-        }
-    }
-
-    pub(crate) fn is_alive(&self) -> bool {
-        match self {
-            Self::Static(_) => true,
-            Self::Shared(domain) => domain.strong_count() != 0,
-        }
-    }
-}
-
 impl HasAddress for WeakHandle {
     type Of = DomainState;
 
@@ -220,24 +142,5 @@ impl HasAddress for WeakHandle {
             Self::Static(domain) => ptr::from_ref(*domain),
             Self::Shared(domain) => domain.as_ptr(),
         }
-    }
-}
-
-/// A type that names a domain: a [`Handle`], or one of the types by which users name domains.
-pub(crate) trait Named {
-    /// The domain.
-    fn core(&self) -> &DomainState;
-
-    /// The domain, kept alive.
-    fn handle(&self) -> Handle;
-}
-
-impl Named for Handle {
-    fn core(&self) -> &DomainState {
-        self
-    }
-
-    fn handle(&self) -> Handle {
-        self.clone()
     }
 }

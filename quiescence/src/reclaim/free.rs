@@ -21,7 +21,7 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::{DomainState, Handle};
-use crate::reclaim::retire::Retire;
+use crate::reclaim::retire::{Retire, charge_of_box, held, held_by};
 use crate::reclaim::running::running_callbacks;
 use crate::reclaim::stream::{CallbackType, Stored, Word, fits, words};
 use crate::reclaim::thread_queue::{Contents, OwnQueue};
@@ -198,17 +198,6 @@ pub(crate) trait Callback: Sized {
     };
 }
 
-/// Bytes of `words` words of a stream: the library's own memory for a callback that waits, which is
-/// charged, too.
-pub(crate) const fn held(words: usize) -> usize {
-    words * size_of::<Word>()
-}
-
-/// The same for a callback that [`store`] stores, with its kind, and its box if it has one.
-pub(crate) const fn held_by<P>() -> usize {
-    if fits::<P>() { held(1 + words::<P>()) } else { held(1) + size_of::<P>() }
-}
-
 /// A callback with the bytes that it was charged: these are given back when it is run, whatever
 /// its weight would be by then.
 // In the order of C: hazard slots name the address in an `Address`, which comes first.
@@ -359,14 +348,6 @@ impl<P: Pointee> Callback for Address<P> {
         // SAFETY: by the contract.
         unsafe { P::free(self.0) };
     }
-}
-
-/// What a boxed object of this weight is charged: its weight and its words in the stream, which are
-/// one if its weight is its size, else three (kind, pointer, charge).
-#[inline(always)]
-pub(crate) const fn charge_of_box<T>(weight: usize) -> usize {
-    let words = if weight == size_of::<T>() { 1 } else { 1 + words::<Counted<*mut T>>() };
-    weight.saturating_add(held(words))
 }
 
 // ---- values -------------------------------------------------------------------------------------

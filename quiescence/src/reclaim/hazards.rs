@@ -1,8 +1,12 @@
 //! What hazard pointers protect: the domain that it is retired in by default, and what is done
 //! at the limit and at the end of such a domain.
 
+use grace::Start;
 use grace::limit::Amount;
 
+use crate::gp::engine::Settings;
+use crate::gp::tuning::{AtomicTuning, Kind};
+use crate::hazptr;
 use crate::os::fence;
 use crate::os::sync::const_unless_loom;
 use crate::reclaim::defer;
@@ -17,6 +21,25 @@ const_unless_loom! {
     /// The hazard domain of the process, in which cells retire.
     pub(crate) static HAZARDS: DomainState =
         DomainState::hazard(Some("hazard"), end, rescan::rescan);
+}
+
+impl DomainState {
+    const_unless_loom! {
+        /// A domain of hazard pointers, at whose end `ends` is called.
+        pub(crate) fn hazard(
+            name: Option<&'static str>,
+            ends: fn(&Ended<'_>),
+            frees_kept: fn(&Self) -> bool,
+        ) -> Self {
+            let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
+            domain.grace_periods.observers.declared_name = name;
+            domain.grace_periods.hazards = Some(hazptr::scan);
+            domain.grace_periods.tuning = AtomicTuning::new(Kind::Hazard);
+            domain.ends = ends;
+            domain.frees_kept = Some(frees_kept);
+            domain
+        }
+    }
 }
 
 /// Names [`HAZARDS`].

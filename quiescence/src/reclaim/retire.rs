@@ -1,12 +1,12 @@
-//! What can be retired. An error here charges too little; which values are pointers is for
-//! [`stream`](crate::reclaim::stream) to say.
+//! What can be retired, and what the library's own memory for it is charged. An error here charges
+//! too little; which values are pointers is for [`stream`](crate::reclaim::stream) to say.
 
 #![deny(unsafe_code)]
 
 use std::sync::Arc;
 
 use crate::reclaim::debug_objects;
-use crate::reclaim::stream::IsPointer;
+use crate::reclaim::stream::{IsPointer, Word, fits, words};
 
 /// An owner of memory that can be [retired](crate::Domain::retire), and that reports its size in
 /// bytes.
@@ -116,4 +116,22 @@ impl<P: Send + 'static> Retire for WithSize<P> {
     fn bytes(&self) -> usize {
         self.bytes
     }
+}
+
+/// Bytes of `words` words of a stream: the library's own memory for a callback that waits, which is
+/// charged, too.
+pub(crate) const fn held(words: usize) -> usize {
+    words * size_of::<Word>()
+}
+
+/// The same for a callback, with its kind, and its box if it is too large for a stream.
+pub(crate) const fn held_by<P>() -> usize {
+    if fits::<P>() { held(1 + words::<P>()) } else { held(1) + size_of::<P>() }
+}
+
+/// What a boxed object of this weight is charged: its weight and its words in the stream, which are
+/// one if its weight is its size, else three (kind, pointer, charge).
+#[inline(always)]
+pub(crate) const fn charge_of_box<T>(weight: usize) -> usize {
+    weight.saturating_add(held(if weight == size_of::<T>() { 1 } else { 3 }))
 }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::os::user_code::{Site, caught};
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::free::charge_of_box;
+use crate::reclaim::retire::charge_of_box;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Reports how much memory a value owns: how much it counts against its domain's limit in bytes

@@ -45,10 +45,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use grace::Urgency;
-use grace::batch::RUNS_PER_TURN;
 use grace::driver::TICK_NS;
 use grace::limit::Zone;
-use grace::worker::{NextTurn, advances, closes, first_turn, next_turn, stays, turn_is_over};
+use grace::worker::{RUNS_PER_TURN, advances, closes, first_turn, next_turn, stays, turn_is_over};
 
 use crate::event::trace;
 use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
@@ -93,12 +92,12 @@ struct State {
 }
 
 /// The time of that turn.
-fn due(turn: NextTurn, now_ns: u64, close_at_ns: u64) -> u64 {
+fn due(turn: Attention, now_ns: u64, close_at_ns: u64) -> u64 {
     match turn {
-        NextTurn::Now => now_ns,
-        NextTurn::Within(ns) => now_ns.saturating_add(ns),
-        NextTurn::AtTick => now_ns + TICK_NS,
-        NextTurn::AtClose => close_at_ns.max(now_ns),
+        Attention::AtOnce => now_ns,
+        Attention::Within(ns) => now_ns.saturating_add(ns),
+        Attention::AtTick => now_ns + TICK_NS,
+        Attention::None => close_at_ns.max(now_ns),
     }
 }
 
@@ -110,11 +109,11 @@ pub(crate) fn announce(handle: &Handle) -> bool {
 
 /// Has the worker come to `handle` now. Returns whether there is a worker.
 pub(crate) fn attend(handle: &Handle) -> bool {
-    expect(handle, NextTurn::Now)
+    expect(handle, Attention::AtOnce)
 }
 
 /// Has the worker come to `handle` at that turn at the latest. Returns whether there is a worker.
-fn expect(handle: &Handle, turn: NextTurn) -> bool {
+fn expect(handle: &Handle, turn: Attention) -> bool {
     let mut state = WORKER.lock();
     let now_ns = clock::monotonic_ns();
     let close_at_ns = now_ns.saturating_add(handle.grace_periods.tuning.lazy_ns());
@@ -232,23 +231,21 @@ fn run() {
 
 fn work() {
     let mut state = WORKER.lock();
-    let mut restless = false;
     loop {
-        state = pause(state, restless);
+        state = pause(state);
         if state.ends {
             state.ends = false;
             state.started = false;
             return;
         }
         let due = state.domains.take_due(clock::monotonic_ns());
-        let (mut domains, mut tasks) = (Vec::new(), Vec::new());
+        let mut turns = Vec::new();
         for task in due {
             if let Some(domain) = task.domain.upgrade() {
                 // During its turn, also if it was in the list only for what it keeps.
                 domain.queues.announced.store(true, Relaxed);
                 state.in_hand.push(task.domain.clone());
-                domains.push(domain);
-                tasks.push(task);
+                turns.push((domain, task));
             }
         }
         let to_end = std::mem::take(&mut state.to_end);
@@ -256,37 +253,33 @@ fn work() {
         drop(to_end);
         #[cfg(test)]
         tests::end_if_asked();
-        for (domain, task) in domains.iter().zip(&mut tasks) {
-            tend(domain, task);
-        }
+        turns.iter_mut().for_each(|(domain, task)| tend(domain, task));
         trace::deliver();
         state = WORKER.lock();
-        restless = false;
         state.in_hand.clear();
-        for (domain, mut task) in domains.iter().zip(tasks) {
+        let (mut restless, mut domains) = (false, Vec::new());
+        for (domain, mut task) in turns {
             // Under the lock that `announce` takes: if nothing is left to do, a callback that is
             // added from now on announces the domain again.
-            let attention = attention_or_forget(domain, &mut task);
+            let attention = attention_or_forget(&domain, &mut task);
             restless |= attention == Attention::AtOnce;
             if attention != Attention::None {
                 state.domains.add(task);
             }
+            domains.push(domain);
         }
         drop(state);
         // If one is the last handle its domain ends here, and runs callbacks: without the lock.
         drop(domains);
+        if restless {
+            std::thread::yield_now(); // a domain needs another turn at once
+        }
         state = WORKER.lock();
     }
 }
 
-/// Waits until some domain's turn has come. If `restless`, a domain needs another turn at once:
-/// only yields the CPU.
-fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'static, State> {
-    if restless {
-        drop(state);
-        std::thread::yield_now();
-        return WORKER.lock();
-    }
+/// Waits until some domain's turn has come.
+fn pause(mut state: MutexGuard<'static, State>) -> MutexGuard<'static, State> {
     while !state.ends && state.to_end.is_empty() {
         let now_ns = clock::monotonic_ns();
         match state.domains.first_due_ns() {

@@ -69,8 +69,8 @@ impl DomainState {
             let reader = longest(&registry, self.grace_periods.announced()).map(|(slot, turns)| {
                 LongestReader {
                     qsbr: slot.is_qsbr(),
-                    thread: slot.thread(),
-                    location: slot.began(),
+                    thread: slot.notes.thread.get(),
+                    location: slot.notes.began(),
                     // A section under the latest number may have begun just now.
                     at_least_ns: if turns == 0 { 0 } else { waits_ns },
                 }

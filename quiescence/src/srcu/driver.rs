@@ -120,7 +120,7 @@ impl Counted for Sections {
                     state.show_begin();
                     let check = || holdouts = unfinished(domain, srcu_counts, Index::from(index));
                     state.away(Away::WORKS, check);
-                    if domain.is_superseded(driver.term()) {
+                    if domain.is_superseded(driver) {
                         return;
                     }
                     state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
@@ -144,7 +144,7 @@ impl Counted for Sections {
                 }
                 Action::HandOut { .. } => Some(Event::HandedOut),
             };
-            if !state.still_drives(driver.term()) {
+            if !state.still_drives(driver) {
                 return;
             }
             if let Some(event) = event {
@@ -280,7 +280,7 @@ fn spin(srcu_counts: &SrcuCounts, index: Index, longest_ns: u64) {
 
 /// Sleeps for so long, or until somebody is in more of a hurry.
 fn nap(domain: &GracePeriods, state: &mut Locked<'_>, driver: &Driver, left: Duration) {
-    if domain.is_superseded(driver.term()) || state.put_off_until_ns == 0 {
+    if domain.is_superseded(driver) || state.put_off_until_ns == 0 {
         return; // another thread has come while a report was made
     }
     domain.counters().sleeps.fetch_add(1, Relaxed); // a statistic

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use grace::batch::{self, BATCH, BATCH_ALONE, RUN_CHUNK, RUN_SHARE, Wants};
+use grace::batch::{self, BATCH, BATCH_ALONE, RUN_CHUNK, RUN_SHARE};
 use grace::limit::{Amount, Stock, Zone, zone};
+use grace::worker::Wants;
 use grace::{Segments, Urgency};
 
 use super::costs::ns;

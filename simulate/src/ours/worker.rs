@@ -18,10 +18,9 @@
 //! all queues; several domains, tasks, hazard domains.
 
 use grace::Urgency;
-use grace::batch::{RUNS_PER_TURN, Wants};
 use grace::driver::TICK_NS;
 use grace::worker::{
-    Attention, NextTurn, advances, closes, first_turn, next_turn, stays, turn_is_over,
+    Attention, RUNS_PER_TURN, Wants, advances, closes, first_turn, next_turn, stays, turn_is_over,
 };
 
 use super::callbacks::QueueId;
@@ -129,13 +128,13 @@ impl World<'_> {
     }
 
     /// When that turn is.
-    fn due(&self, turn: NextTurn) -> Time {
+    fn due(&self, turn: Attention) -> Time {
         let now = self.events.now();
         match turn {
-            NextTurn::Now => now,
-            NextTurn::Within(ns) => now + ns,
-            NextTurn::AtTick => now + TICK_NS,
-            NextTurn::AtClose => self.worker.close_at.max(now),
+            Attention::AtOnce => now,
+            Attention::Within(ns) => now + ns,
+            Attention::AtTick => now + TICK_NS,
+            Attention::None => self.worker.close_at.max(now),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::AtomicPtr;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::free::charge_of_box;
+use crate::reclaim::retire::charge_of_box;
 use crate::reclaim::unlink;
 use crate::reclaim::weigh::{self, Weigh};
 use crate::sync::Counter;

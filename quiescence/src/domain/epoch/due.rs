@@ -55,7 +55,8 @@ fn is_alone(domain: &DomainState) -> bool {
 /// section ends. Out of line, as only each seventeenth addition calls it.
 #[cold]
 pub(super) fn tend_if_share(tag: &dyn Named, queue: OwnQueue<'_>) -> bool {
-    let is_share = queue.added() >= SHARE || queue.is_full(tag.core(), BATCH);
+    let is_share =
+        queue.local_stock().added(queue.written()) >= SHARE || queue.is_full(tag.core(), BATCH);
     if is_share {
         defer::tend(tag, queue);
     }
@@ -76,7 +77,8 @@ pub(super) fn catch_up_after_section(domain: &DomainState, flushed: bool) {
         return drop_all_that_is_ready(domain);
     }
     if let Some(queue) = local::own_objects(domain) {
-        defer::run_or_advance(domain, &queue, batch::run_share(queue.take_added()));
+        let added = queue.local_stock().take_added(queue.written());
+        defer::run_or_advance(domain, &queue, batch::run_share(added));
     }
 }
 

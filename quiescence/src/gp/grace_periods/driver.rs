@@ -12,7 +12,6 @@ use grace::driver::{Needed, Passing};
 use grace::{Action, Event, Hint, Sequence};
 
 use super::patience::Away;
-use super::steps::Term;
 use super::{Driver, GracePeriods, Locked, State, Until};
 use crate::os::{nap, sync};
 
@@ -27,7 +26,7 @@ impl GracePeriods {
             None => self.drive_registered(state, &mut driver),
             Some(counted) => counted.drive(self, state, &driver),
         }
-        if self.is_superseded(driver.term()) {
+        if self.is_superseded(&driver) {
             // The machine is not this driver's any more. (A fork forgets drivers.)
             state.conduct.superseded = state.conduct.superseded.saturating_sub(1);
             return false;
@@ -53,7 +52,7 @@ impl GracePeriods {
                 match until {
                     // The superseded driver has waited already: scan again first.
                     Until::Done(_) if took_over => {}
-                    Until::Done(_) => self.pause(state, driver.term(), hint),
+                    Until::Done(_) => self.pause(state, driver, hint),
                     Until::MustWait { .. } if passing.wait_has_ended(hint) => {}
                     // The machine stays at this step; the next driver polls again.
                     Until::MustWait { .. } => {
@@ -75,7 +74,7 @@ impl GracePeriods {
                     // Releases the lock after each grace period, even if there is nothing to wait
                     // for.
                     state.unlocked(|| ());
-                    if self.is_superseded(driver.term()) {
+                    if self.is_superseded(driver) {
                         return;
                     }
                 }
@@ -85,15 +84,15 @@ impl GracePeriods {
     }
 
     /// Spins for a moment, or sleeps until the last holdout has left, or until the tick comes.
-    fn pause(&self, state: &mut Locked<'_>, term: Term, hint: Hint) {
+    fn pause(&self, state: &mut Locked<'_>, driver: &Driver, hint: Hint) {
         match hint {
             Hint::Again => state.away(Away::WORKS, sync::relax),
             Hint::Sleep => {
                 let before = state.pauses;
                 state.pauses = before.saturating_add(1);
                 match self.gp_words.links() {
-                    None => state.away(Away::sleeps(Duration::ZERO), || self.sleep(term)),
-                    Some(links) => self.sleep_beside_liburcu(state, term, links, before),
+                    None => state.away(Away::sleeps(Duration::ZERO), || self.sleep(driver)),
+                    Some(links) => self.sleep_beside_liburcu(state, driver, links, before),
                 }
             }
             Hint::Tick => state.away(Away::naps(nap::TICK), || {
@@ -109,9 +108,9 @@ impl GracePeriods {
     /// stores the mark, executes a heavy fence and loads the word. One of them sees the other's
     /// store [GP-6], so either the reader reports or the sleeper does it in its stead. Exactly one
     /// of them does: the one that clears the mark.
-    pub(super) fn sleep(&self, term: Term) {
+    pub(super) fn sleep(&self, driver: &Driver) {
         //~ point before-mark
-        let Some(registry) = self.registry_as(term) else { return };
+        let Some(registry) = self.registry_as(driver) else { return };
         // Relaxed: no thread decrements for these marks before it has found one, and the lock and
         // the heavy fence come between. Readers that cleared a mark of a superseded driver may
         // still have to decrement [HO-2].
@@ -122,7 +121,7 @@ impl GracePeriods {
         // [GP-6]
         self.fence(if readers_fence { Needed::Full } else { Needed::Heavy });
         //~ point marked
-        let Some(registry) = self.registry_as(term) else { return };
+        let Some(registry) = self.registry_as(driver) else { return };
         let number = self.announced(); // the driver's own store
         for slot in registry.holdouts().filter(|slot| !slot.is_holdout(number)) {
             //~ no-second-look:
@@ -137,7 +136,7 @@ impl GracePeriods {
             let rung = self.gp_words.wake.0.rung();
             // Acquire: pairs with the decrements [GP-7]. A thread that took over has rung since,
             // and may sleep in the place of this one.
-            if self.gp_words.wake.0.left.load(Acquire) == 0 || self.is_superseded(term) {
+            if self.gp_words.wake.0.left.load(Acquire) == 0 || self.is_superseded(driver) {
                 break;
             }
             self.gp_words.wake.0.wait(rung, self.watched_asleep());

@@ -203,13 +203,13 @@ mod tests {
         core.grace_periods.request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
         let aim = Until::MustWait { tick: false };
-        let term = core.grace_periods.lock().begin_term(aim, Me::NOBODY).term();
         assert_eq!(core.grace_periods.registry().holdouts().count(), 1);
         let asleep = AtomicU32::new(0);
         thread::scope(|scope| {
             scope.spawn(|| {
+                let driver = core.grace_periods.lock().begin_term(aim, Me::NOBODY);
                 asleep.store(system::id(), SeqCst);
-                core.grace_periods.sleep(term);
+                core.grace_periods.sleep(&driver);
             });
             while core.grace_periods.counters().sleeps.load(SeqCst) == 0
                 || thread_state::look_at(asleep.load(SeqCst)).state != ThreadState::Sleeping

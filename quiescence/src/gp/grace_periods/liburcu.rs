@@ -19,8 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::patience::Away;
-use super::steps::Term;
-use super::{GracePeriods, Locked};
+use super::{Driver, GracePeriods, Locked};
 use crate::gp::links::{ASLEEP, Links, Readers, Words};
 use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::os::{fence, futex, nap};
@@ -69,7 +68,7 @@ impl GracePeriods {
     pub(super) fn sleep_beside_liburcu(
         &self,
         state: &mut Locked<'_>,
-        term: Term,
+        driver: &Driver,
         links: &Links,
         before: u32,
     ) {
@@ -88,7 +87,7 @@ impl GracePeriods {
                 nap::nap(nap);
             }
             if let Some(words) = words {
-                self.sleep_on(words, links.readers, term, longest);
+                self.sleep_on(words, links.readers, driver, longest);
                 if longest.is_some() {
                     // Whatever the word is: this thread may have had the only wake-up, and the
                     // superseded drivers still sleep.
@@ -103,11 +102,11 @@ impl GracePeriods {
         &self,
         words: &'static Words,
         readers: Readers,
-        term: Term,
+        driver: &Driver,
         longest: Option<Duration>,
     ) {
         //~ point before-mark
-        let Some(registry) = self.registry_as(term) else { return };
+        let Some(registry) = self.registry_as(driver) else { return };
         // Relaxed: the heavy fence follows [FR-1].
         words.futex.store(ASLEEP, Relaxed);
         if readers == Readers::Qsbr {
@@ -119,7 +118,7 @@ impl GracePeriods {
 
         //~ point marked
         let number = self.announced(); // the driver's own store
-        let Some(registry) = self.registry_as(term) else { return };
+        let Some(registry) = self.registry_as(driver) else { return };
         let holdouts = registry.holdouts().filter(|slot| slot.is_holdout(number)).count();
         //~ no-liburcu-look:
         if holdouts == 0 {
@@ -130,7 +129,7 @@ impl GracePeriods {
         drop(registry);
         self.counters().sleeps.fetch_add(1, Relaxed);
         // Relaxed: the scan that follows loads the words themselves.
-        while words.futex.load(Relaxed) == ASLEEP && !self.is_superseded(term) {
+        while words.futex.load(Relaxed) == ASLEEP && !self.is_superseded(driver) {
             let most = [self.watched_asleep(), longest].into_iter().flatten().min();
             futex::wait_shared(&words.futex, ASLEEP, most);
             if longest.is_some() {
@@ -185,12 +184,13 @@ mod tests {
         core.request(grace::Urgency::Normal);
         core.advance(Me::NOBODY);
         assert_eq!(core.registry().holdouts().count(), 1);
-        let begin = || core.lock().begin_term(Until::MustWait { tick: false }, Me::NOBODY).term();
-        let (first, late) = (begin(), AtomicU32::new(0));
+        let begin = || core.lock().begin_term(Until::MustWait { tick: false }, Me::NOBODY);
+        let late = AtomicU32::new(0);
         thread::scope(|scope| {
             scope.spawn(|| {
+                let first = begin();
                 late.store(system::id(), SeqCst);
-                core.sleep_on(&WORDS, Readers::Light, first, None);
+                core.sleep_on(&WORDS, Readers::Light, &first, None);
             });
             while late.load(SeqCst) == 0
                 || WORDS.futex.load(SeqCst) != ASLEEP
@@ -203,9 +203,9 @@ mod tests {
             SLOT.leave();
             let mut state = core.lock();
             state.conduct.superseded = 1;
-            core.sleep_beside_liburcu(&mut state, second, links, 0);
+            core.sleep_beside_liburcu(&mut state, &second, links, 0);
             drop(state);
-            assert!(!core.is_superseded(second));
+            assert!(!core.is_superseded(&second));
         });
         core.unregister(&SLOT);
     }

@@ -31,6 +31,7 @@
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -141,17 +142,13 @@ impl Deref for Readers<'_> {
     }
 }
 
-/// The number of a driver's term, in its domain [HO-1].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Term {
-    number: u64,
-    domain: usize,
-}
-
 /// A driver in its term.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    term: Term,
+    /// The number of the term [HO-1].
+    term: u64,
+    /// The address of its domain.
+    domain: usize,
     /// Whether it has superseded another driver.
     pub(super) took_over: bool,
     pub(crate) until: Until,
@@ -168,12 +165,6 @@ pub(crate) struct Me {
     /// As [`Slot::owner`].
     owner: usize,
     _stays_on_its_thread: PhantomData<*const ()>,
-}
-
-impl Driver {
-    pub(crate) fn term(&self) -> Term {
-        self.term
-    }
 }
 
 impl Me {
@@ -236,7 +227,7 @@ impl GracePeriods {
 
     /// Registers a reader of the calling thread.
     pub(crate) fn register(&self, owner: usize, reader_kind: ReaderKind) -> &Slot {
-        let core = std::ptr::from_ref(self).cast();
+        let core = ptr::from_ref(self).cast();
         // SAFETY: the registry is this domain's; no slot is given.
         let slot = unsafe { Registry::register(&self.registry, None, core, owner, reader_kind) };
         // SAFETY: the registry's, which frees no slot while `self` lives.
@@ -253,7 +244,7 @@ impl GracePeriods {
         owner: usize,
         reader_kind: ReaderKind,
     ) {
-        let core = std::ptr::from_ref(self).cast();
+        let core = ptr::from_ref(self).cast();
         // SAFETY: the registry is this domain's; the slot by the contract.
         unsafe { Registry::register(&self.registry, Some(slot), core, owner, reader_kind) };
     }
@@ -293,9 +284,9 @@ impl GracePeriods {
 
     /// The same for a driver that is to change the marks of its holdouts; `None` if another driver
     /// has taken its place [HO-1].
-    pub(super) fn registry_as(&self, term: Term) -> Option<Readers<'_>> {
+    pub(super) fn registry_as(&self, driver: &Driver) -> Option<Readers<'_>> {
         let registry = self.registry();
-        let may = !self.is_superseded(term); //~ superseded-driver-marks
+        let may = !self.is_superseded(driver); //~ superseded-driver-marks
         may.then_some(registry)
     }
 
@@ -379,11 +370,11 @@ impl GracePeriods {
         Some(Locked { domain: self, steps: Some(sync::try_lock(&self.steps)?) })
     }
 
-    /// Whether another driver has taken the place of the one of this term. Under the machine's lock
-    /// or the registry's.
-    pub(crate) fn is_superseded(&self, term: Term) -> bool {
+    /// Whether another driver has taken the place of this one. Under the machine's lock or the
+    /// registry's.
+    pub(crate) fn is_superseded(&self, driver: &Driver) -> bool {
         // Relaxed: see `next_term`.
-        self.term.load(Relaxed) != term.number || term.domain != std::ptr::from_ref(self).addr()
+        self.term.load(Relaxed) != driver.term || driver.domain != ptr::from_ref(self).addr()
     }
 
     /// Which fence the readers require; `None` if the only readers are `own` quiescent ones of the
@@ -442,9 +433,9 @@ impl GracePeriods {
 
     /// Counts the holdouts. The locks and the Acquire loads order their sections before what
     /// follows [GP-2].
-    fn scan(&self, number: Number, term: Term) -> usize {
+    fn scan(&self, number: Number, driver: &Driver) -> usize {
         // The count of a superseded driver would not be used.
-        let Some(Readers(mut registry)) = self.registry_as(term) else { return 0 };
+        let Some(Readers(mut registry)) = self.registry_as(driver) else { return 0 };
         let holdouts = registry.scan(number, &self.gp_words.gp);
         drop(registry);
         if self.gp_words.links().is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
@@ -520,15 +511,16 @@ impl<'a> Locked<'a> {
 
     /// Relaxed: terms begin under the machine's lock, and are compared under that or the registry's
     /// [HO-1].
-    fn next_term(&mut self) -> Term {
+    fn next_term(&mut self) -> u64 {
         let number = self.domain.term.load(Relaxed).wrapping_add(1);
         self.domain.term.store(number, Relaxed);
-        Term { number, domain: std::ptr::from_ref(self.domain).addr() }
+        number
     }
 
     /// Begins a term; one in progress has ended.
     pub(crate) fn begin_term(&mut self, until: Until, me: Me) -> Driver {
-        Driver { term: self.next_term(), took_over: false, until, me }
+        let domain = ptr::from_ref(self.domain).addr();
+        Driver { term: self.next_term(), domain, took_over: false, until, me }
     }
 
     /// The same for a caller that holds the registry's lock, too: so the driver whose term ends
@@ -546,9 +538,9 @@ impl<'a> Locked<'a> {
     /// Counts a step of a driver. False if another one has taken its place: then it changes nothing
     /// any more [HO-1].
     #[inline]
-    pub(crate) fn still_drives(&mut self, term: Term) -> bool {
+    pub(crate) fn still_drives(&mut self, driver: &Driver) -> bool {
         //~ superseded-driver-reports:
-        if self.domain.is_superseded(term) {
+        if self.domain.is_superseded(driver) {
             return false;
         }
         self.conduct.steps = self.conduct.steps.wrapping_add(1);
@@ -581,8 +573,8 @@ impl<'a> Locked<'a> {
     /// grace period without other readers ends in one step. Returns what was reported last; `None`
     /// if nothing was to be done, or another driver has taken the place of this one.
     pub(super) fn step(&mut self, driver: &Driver) -> Option<Event> {
-        let (domain, term) = (self.domain, driver.term);
-        if domain.is_superseded(term) {
+        let domain = self.domain;
+        if domain.is_superseded(driver) {
             return None;
         }
         self.conduct.away = Away::WORKS;
@@ -603,7 +595,7 @@ impl<'a> Locked<'a> {
             }
             Action::Scan(number) => {
                 let mut holdouts = 0;
-                self.unlocked(|| holdouts = domain.scan(number, term));
+                self.unlocked(|| holdouts = domain.scan(number, driver));
                 Event::Scanned { holdouts }
             }
             Action::Wait(_) => Event::Woken,
@@ -612,7 +604,7 @@ impl<'a> Locked<'a> {
                 Event::Completed
             }
         };
-        if !self.still_drives(term) {
+        if !self.still_drives(driver) {
             return None;
         }
         if event == Event::Alone {

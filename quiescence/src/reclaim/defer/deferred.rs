@@ -145,10 +145,10 @@ fn has_part(domain: &DomainState, queue: OwnQueue<'_>) -> bool {
     if queue.is_full(domain, batch_of(domain)) {
         return true;
     }
-    if queue.added() < LOOK_EVERY {
+    if queue.local_stock().added(queue.written()) < LOOK_EVERY {
         return false;
     }
-    queue.take_added();
+    queue.local_stock().take_added(queue.written());
     queue.wants() == Wants::Looks
 }
 

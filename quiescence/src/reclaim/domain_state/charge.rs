@@ -14,6 +14,7 @@
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
+use grace::batch::{TEND_EVERY, TEND_EVERY_HAZARD};
 use grace::limit::{self, Amount, Stock, Zone};
 
 use crate::os::sync::{AtomicU64, const_unless_loom};
@@ -147,12 +148,42 @@ pub(crate) struct LocalStock {
     stock: Cell<Stock>,
     /// [`DomainState::chunk`], as it was last computed.
     chunk: Cell<Amount>,
+    /// Each so many additions it is time to tend the queue.
+    round: u64,
     /// How many callbacks will have been added when the thread's round ends. One that is larger
     /// than a chunk ends it: so those of a round together are a small part of the limit.
-    pub(crate) round_ends: Cell<u64>,
+    round_ends: Cell<u64>,
+    /// Callbacks that had been added when [`take_added`](Self::take_added) was last called.
+    taken: Cell<u64>,
 }
 
 impl LocalStock {
+    pub(crate) fn new(is_hazard: bool) -> Self {
+        let round = u64::from(if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY }) + 1;
+        Self { round, round_ends: Cell::new(round), ..Self::default() }
+    }
+
+    /// Whether it is time to tend the queue, to which so many have been added: at the end of each
+    /// round.
+    #[inline(always)]
+    pub(crate) fn ends_round(&self, added: u64) -> bool {
+        let ends = added >= self.round_ends.get();
+        if ends {
+            self.round_ends.set(added + self.round);
+        }
+        ends
+    }
+
+    /// How many of `written` callbacks have been added since [`take_added`](Self::take_added).
+    pub(crate) fn added(&self, written: u64) -> u64 {
+        written - self.taken.get()
+    }
+
+    /// The same, and restarts the count.
+    pub(crate) fn take_added(&self, written: u64) -> u64 {
+        written - self.taken.replace(written)
+    }
+
     /// Admits an object out of what is left.
     #[inline(always)]
     pub(crate) fn take(&self, object: Amount) -> bool {

@@ -1,5 +1,9 @@
-//! The list of the domains in use, by which a fork, the end of the process, reports and statistics
-//! find them.
+//! References to domains: those that keep a domain alive, and those that only remember it; and the
+//! list of the domains in use, by which a fork, the end of the process, reports and statistics find
+//! them.
+//!
+//! A reference is an `Arc` or a `Weak`, which alone decide when a domain ends, or a `&'static`; no
+//! other domain comes out of it.
 //!
 //! A fork does not reach a domain that is missing here: in the child its locks stay locked, and the
 //! readers of threads that are gone hold its grace periods up. So an error here makes a thread wait
@@ -7,13 +11,95 @@
 
 #![deny(unsafe_code)]
 
+use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 
-use super::{DomainState, Handle, Named, WeakHandle};
+use super::DomainState;
 use crate::gp::slot::GpWords;
 use crate::os::forking::{self, AtFork, ForkMutex, Held};
 use crate::os::sync::{Rank, const_unless_loom};
 use crate::reclaim::by_address::ByAddress;
+
+/// A domain that is kept alive.
+#[derive(Clone, Debug)]
+#[doc(hidden)]
+pub enum Handle {
+    /// It lives for ever.
+    Static(&'static DomainState),
+    /// It lives while a handle to it exists.
+    Shared(Arc<DomainState>),
+}
+
+impl Deref for Handle {
+    type Target = DomainState;
+
+    fn deref(&self) -> &DomainState {
+        match self {
+            Self::Static(domain) => domain,
+            Self::Shared(domain) => domain,
+        }
+    }
+}
+
+impl Handle {
+    /// Whether the domain ends with this one, as far as others do not make another one of it.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self, Self::Shared(domain) if Arc::strong_count(domain) == 1)
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakHandle {
+        match self {
+            Self::Static(domain) => WeakHandle::Static(domain),
+            Self::Shared(domain) => WeakHandle::Shared(Arc::downgrade(domain)),
+        }
+    }
+}
+
+/// A domain that is remembered without being kept alive.
+#[derive(Clone, Debug)]
+pub(crate) enum WeakHandle {
+    Static(&'static DomainState),
+    Shared(Weak<DomainState>),
+}
+
+impl WeakHandle {
+    #[inline(never)]
+    pub(crate) fn upgrade(&self) -> Option<Handle> {
+        match self {
+            Self::Static(domain) => Some(Handle::Static(domain)),
+            Self::Shared(domain) => domain.upgrade().map(Handle::Shared),
+        }
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        match self {
+            Self::Static(_) => true,
+            Self::Shared(domain) => domain.strong_count() != 0,
+        }
+    }
+}
+
+/// A type that names a domain: a [`Handle`], or one of the types by which users name domains.
+pub(crate) trait Named {
+    /// The domain.
+    fn core(&self) -> &DomainState;
+
+    /// The domain, kept alive.
+    fn handle(&self) -> Handle;
+}
+
+impl Named for Handle {
+    fn core(&self) -> &DomainState {
+        self
+    }
+
+    fn handle(&self) -> Handle {
+        self.clone()
+    }
+}
+
+// ---- the list -----------------------------------------------------------------------------------
 
 const_unless_loom! {
     /// The list. A domain that ends takes itself out ([`forget`]).

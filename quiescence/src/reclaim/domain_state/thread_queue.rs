@@ -33,7 +33,7 @@ mod gone;
 mod tests;
 
 pub(crate) use gone::{Ended, List};
-pub(crate) use grace::batch::Wants;
+pub(crate) use grace::worker::Wants;
 #[cfg(test)]
 pub(crate) use tests::add;
 
@@ -44,7 +44,7 @@ use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use grace::batch::{self, RUN_CHUNK, TEND_EVERY, TEND_EVERY_HAZARD};
+use grace::batch::{self, RUN_CHUNK};
 use grace::limit::Amount;
 use grace::{Cookie, Segments, Urgency};
 
@@ -101,10 +101,6 @@ pub(crate) struct Queue {
 struct Own {
     stream: Stream,
     local_stock: LocalStock,
-    /// Callbacks that had been added when [`OwnQueue::take_added`] was last called.
-    taken: Cell<u64>,
-    /// Each so many additions it is time to tend the queue.
-    round: u64,
     /// Whether a light fence is not enough in this process, so that `add` needs a full one.
     portable: bool,
     /// The address of the domain; see [`Queue::is_of`].
@@ -226,15 +222,10 @@ impl Queue {
         let (stream, cursor) = Stream::new();
         let portable = fence::chosen() == Fences::Portable;
         let is_hazard = domain.grace_periods.hazards.is_some();
-        let round = u64::from(if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY }) + 1;
-        let local_stock = LocalStock::default();
-        local_stock.round_ends.set(round);
         Self {
             own: Line(Own {
                 stream,
-                local_stock,
-                taken: Cell::new(0),
-                round,
+                local_stock: LocalStock::new(is_hazard),
                 portable,
                 domain: ptr::from_ref(domain).addr(),
             }),
@@ -397,19 +388,6 @@ impl<'q> OwnQueue<'q> {
         added
     }
 
-    /// Whether it is time to tend the queue, to which so many have been added: at the end of each
-    /// round.
-    #[inline(always)]
-    pub(crate) fn ends_round(self, added: u64) -> bool {
-        let own = &self.queue.own.0;
-        let round_ends = &own.local_stock.round_ends;
-        let ends = added >= round_ends.get();
-        if ends {
-            round_ends.set(added + own.round);
-        }
-        ends
-    }
-
     /// The kind of the callback that was added last, if that is known.
     #[inline]
     pub(crate) fn last_kind(self) -> Option<&'static CallbackType> {
@@ -422,18 +400,6 @@ impl<'q> OwnQueue<'q> {
         // period for them; the owner, which may see an old count, looks here again at its next
         // additions.
         self.counted.load(Relaxed) == self.finished.load(Relaxed)
-    }
-
-    /// How many have been added since [`take_added`](Self::take_added).
-    pub(crate) fn added(self) -> u64 {
-        self.written() - self.own.0.taken.get()
-    }
-
-    /// The same, and restarts the count.
-    pub(crate) fn take_added(self) -> u64 {
-        let added = self.added();
-        self.own.0.taken.set(self.written());
-        added
     }
 
     /// Whether its open callbacks are a [full batch](batch::is_full) of `batch`.
@@ -543,7 +509,7 @@ impl Queue {
                 }
             }
             let most = scanned.covers.min(GO_MAX);
-            inner.claimed = batch::in_one_go(ready, least, BATCH).min(most);
+            inner.claimed = batch::in_one_go(ready, least, BATCH).clamp(1, most);
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
             //~ point before-callbacks

@@ -110,10 +110,9 @@ impl Own {
         ordinary.into_iter().chain(others)
     }
 
-    /// Whether handles keep slots registered, with which sections begin.
-    pub(super) fn has_handles(&self, domain: &DomainState) -> bool {
-        let is_kept = |slot: &Slot| slot.references() > u64::from(self.implicit);
-        !self.others.is_empty() || self.ordinary(domain).is_some_and(is_kept)
+    /// Whether handles keep this slot of the thread registered, with which sections begin.
+    pub(super) fn has_handles(&self, slot: &Slot) -> bool {
+        slot.references() > u64::from(self.implicit && ptr::eq(self.slot, slot))
     }
 
     /// Whether the thread, which is exiting, has no slot left here.
@@ -150,52 +149,39 @@ impl Own {
         slot
     }
 
-    /// The same, kept registered for one more handle.
-    fn for_handle<'d>(&mut self, domain: &'d DomainState) -> &'d Slot {
-        let slot = self.registered(domain);
+    /// The same for one more handle, which keeps it registered; a QSBR handle's is its own.
+    fn for_handle<'d>(&mut self, domain: &'d DomainState, kind: ReaderKind) -> &'d Slot {
+        let slot = if kind == ReaderKind::Ordinary {
+            self.registered(domain)
+        } else {
+            self.assert_of(domain);
+            let slot = domain.grace_periods.register(thread::token(), kind);
+            self.others.push(slot);
+            slot
+        };
         slot.acquire(1);
         slot
     }
 
-    /// A slot for one QSBR handle.
-    fn for_qsbr<'d>(&mut self, domain: &'d DomainState) -> &'d Slot {
-        self.assert_of(domain);
-        let slot = domain.grace_periods.register(thread::token(), ReaderKind::Qsbr);
-        self.others.push(slot);
-        slot
-    }
-
-    /// Unregisters `slot`, if it is the one of ordinary sections, has no user and is in no section.
+    /// Unregisters `slot`, if it is one of these, has no user and is in no section.
     fn unregister_if_unused(&mut self, slot: &Slot) {
-        if ptr::eq(self.slot, slot) && slot.references() == 0 && slot.is_quiescent() {
-            thread_slots::forget(slot);
-            self.slot = ptr::null();
-            // SAFETY: it is in the registry of its domain, which lives while the slot is reached;
-            // the pointer is from a reference to the whole.
-            unsafe { &*GracePeriods::of(slot.core_ptr()) }.unregister(slot);
+        if slot.references() != 0 || !slot.is_quiescent() {
+            return;
         }
-    }
-
-    /// Unregisters the slot of a QSBR handle, if it is one of these: so no other thread has any.
-    fn unregister_other(&mut self, domain: &DomainState, slot: &Slot) {
-        let Some(at) = self.others.iter().position(|other| ptr::eq(*other, slot)) else { return };
-        self.assert_of(domain);
-        self.others.swap_remove(at);
-        domain.grace_periods.unregister(slot);
+        if ptr::eq(self.slot, slot) {
+            self.slot = ptr::null();
+        } else {
+            let at = self.others.iter().position(|other| ptr::eq(*other, slot));
+            let Some(at) = at else { return };
+            self.others.swap_remove(at);
+        }
+        thread_slots::forget(slot);
+        // SAFETY: it is in the registry of its domain, which lives while the slot is reached; the
+        // pointer is from a reference to the whole.
+        unsafe { &*GracePeriods::of(slot.core_ptr()) }.unregister(slot);
     }
 
     // ---- queues -------------------------------------------------------------------------------
-
-    /// Has `slot`, if it is the one of ordinary sections, remember the queue of objects: until
-    /// [`leave`](Self::leave), which clears it where it gives this very queue away.
-    fn note_objects(&self, slot: &Slot) {
-        if let Some(queue) = &self.queues[Contents::Objects as usize]
-            && ptr::eq(self.slot, slot)
-        {
-            // SAFETY: in the list of the domain until then, by the thread itself.
-            unsafe { slot.set_objects(Arc::as_ptr(queue).cast()) };
-        }
-    }
 
     /// The thread's queues here.
     pub(super) fn queues(&self) -> impl Iterator<Item = OwnQueue<'_>> {
@@ -272,14 +258,14 @@ pub(crate) fn existing_slot(domain: &DomainState) -> Option<&Slot> {
     Table::with(|table| table.find(domain)?.ordinary(domain))
 }
 
-/// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
-pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    table::with_watched(domain, tag, |own, _| given(own.for_handle(domain)))
-}
-
-/// Registers a slot for one QSBR handle.
-pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    table::with_watched(domain, tag, |own, _| given(own.for_qsbr(domain)))
+/// The slot of an explicit handle: the thread's ordinary one, or one of a QSBR reader's own. It is
+/// kept registered for the handle.
+pub(crate) fn handle_slot<'c>(
+    domain: &'c DomainState,
+    tag: &dyn Named,
+    kind: ReaderKind,
+) -> &'c Slot {
+    table::with_watched(domain, tag, |own, _| given(own.for_handle(domain, kind)))
 }
 
 /// The slot, of which the table is told [TT-3].
@@ -288,7 +274,7 @@ fn given(slot: &Slot) -> &Slot {
     slot
 }
 
-/// Releases an explicit handle.
+/// Releases an explicit handle; one of a QSBR reader is offline.
 ///
 /// # Safety
 /// [`handle_slot`] has given the slot to the calling thread for this handle, which is not used any
@@ -298,19 +284,10 @@ pub(crate) unsafe fn release_handle(slot: &Slot) {
     unregister_if_unused(slot);
 }
 
-/// Unregisters a slot of the thread's ordinary sections if it has no user and is in no section.
+/// Unregisters a slot of the thread if it has no user and is in no section.
 pub(crate) fn unregister_if_unused(slot: &Slot) {
     let domain = DomainState::of(slot.core_ptr());
     Table::with(|table| table.release(domain, |own| own.unregister_if_unused(slot)));
-}
-
-/// Releases a QSBR handle, which is offline.
-///
-/// # Safety
-/// [`qsbr_slot`] has given the slot to the calling thread for this handle, which is offline and not
-/// used any more.
-pub(crate) unsafe fn release_other(domain: &DomainState, slot: &Slot) {
-    Table::with(|table| table.release(domain, |own| own.unregister_other(domain, slot)));
 }
 
 /// The thread ends: unregisters its slots, one that is in a section when that ends. Calls `orphan`
@@ -357,9 +334,19 @@ pub(crate) unsafe fn slots_queue<'c>(slot: &Slot, tag: &'c dyn Named) -> Option<
     Some(unsafe { OwnQueue::at(known.cast()) })
 }
 
+/// Has `slot`, if it is the one of ordinary sections, remember the queue of objects: until
+/// [`Own::leave`], which clears it where it gives this very queue away.
 #[cold]
 fn note_objects(domain: &DomainState, slot: &Slot) {
-    Table::with(|table| table.find(domain).into_iter().for_each(|own| own.note_objects(slot)));
+    Table::with(|table| {
+        if let Some(own) = table.find(domain)
+            && let Some(queue) = &own.queues[Contents::Objects as usize]
+            && ptr::eq(own.slot, slot)
+        {
+            // SAFETY: in the list of the domain until then, by the thread itself.
+            unsafe { slot.set_objects(Arc::as_ptr(queue).cast()) };
+        }
+    });
 }
 
 #[cfg(test)]
@@ -376,7 +363,7 @@ mod tests {
             scope.spawn(|| {
                 let domain = Domain::new();
                 let core = DomainTag::core(domain.tag());
-                let slot = handle_slot(core, domain.tag());
+                let slot = handle_slot(core, domain.tag(), ReaderKind::Ordinary);
                 local::ended(core); // not at all: so its entry is lost
                 // SAFETY: this thread's slot, of this domain.
                 assert!(unsafe { slots_queue(slot, domain.tag()) }.is_some());

@@ -13,7 +13,7 @@
 //! going through all its domains.
 //!
 //! **Invariant [TT-1]: the domain of each section that the thread is in is watched,** except
-//! liburcu readers'. A section begins with a slot from [`Table::watched_entry`], or with the slot
+//! liburcu readers'. A section begins with a slot from [`with_watched`], or with the slot
 //! of a domain that stays watched ([`Own::may_read`]).
 //!
 //! **Invariant [TT-2]: each domain whose limit the thread exceeds is watched.** Only
@@ -100,14 +100,6 @@ impl Table {
         })
     }
 
-    /// A domain's entry, which it makes if there is none, for a slot with which a section may begin
-    /// [TT-1].
-    fn watched_entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Own {
-        let place = self.find_or_insert(domain, tag);
-        let place = self.watch(place);
-        self.entries.at_mut(place)
-    }
-
     /// The place of a domain's entry, which it makes if there is none.
     fn find_or_insert(&mut self, domain: &DomainState, tag: &dyn Named) -> usize {
         if let Some(place) = self.entries.place(domain) {
@@ -158,7 +150,7 @@ impl Table {
     /// Calls `f`, which runs no user code, with the slots of each domain in which the thread may be
     /// in a section. None of them ends while the handles exist that are added to `handles`. A
     /// domain is not watched any more if the thread is in no section there, cannot begin one
-    /// without [`watched_entry`](Self::watched_entry), and is not above the limit.
+    /// without [`with_watched`], and is not above the limit.
     pub(super) fn each_watched(&mut self, handles: &mut Vec<Handle>, f: &mut dyn FnMut(&Slot)) {
         let mut place = 0;
         while place < self.watched {
@@ -236,8 +228,9 @@ impl Own {
     /// Whether the thread is in a section of the domain, or can begin one without the table: with a
     /// handle, or with a slot that [`thread_slots`] remembers.
     fn may_read(&self, domain: &DomainState) -> bool {
-        let may = |slot: &Slot| thread_slots::remembers(slot) || !slot.is_quiescent();
-        self.has_handles(domain) || self.ordinary(domain).is_some_and(may)
+        self.slots(domain).any(|slot| {
+            self.has_handles(slot) || thread_slots::remembers(slot) || !slot.is_quiescent()
+        })
     }
 }
 
@@ -251,8 +244,9 @@ pub(super) fn with_watched<R>(
     f: impl FnOnce(&mut Own, bool) -> R,
 ) -> R {
     Table::with_more(|table| {
-        let exiting = table.exiting;
-        f(table.watched_entry(domain, tag), exiting)
+        let place = table.find_or_insert(domain, tag);
+        let place = table.watch(place);
+        f(table.entries.at_mut(place), table.exiting)
     })
 }
 

@@ -231,10 +231,10 @@ fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
         }
         found.push(Holding {
             slot,
-            thread: slot.thread(),
-            alternate: slot.alternate(),
+            thread: slot.notes.thread.get(),
+            alternate: slot.notes.alternate.get(),
             number: word::number(word),
-            began: slot.began(),
+            began: slot.notes.began(),
             qsbr: slot.is_qsbr(),
             leaving: slot.is_leaving(),
         });
@@ -266,7 +266,7 @@ impl Holding {
         let Some(slot) = registry.registered(self.slot) else { return false };
         // Relaxed: as in `find`. A section that begins later is under a later number.
         let word = slot.word().load(Relaxed);
-        slot.thread() == self.thread
+        slot.notes.thread.get() == self.thread
             && word::nesting(word) != 0
             && word::number(word) == self.number
     }
