@@ -196,12 +196,10 @@ impl Stock {
     /// Admits an object, if enough is left.
     #[inline(always)]
     pub const fn take(&mut self, object: Amount) -> bool {
-        let fits = object.objects <= self.left.objects && object.bytes <= self.left.bytes;
-        if fits {
-            self.left.objects -= object.objects;
-            self.left.bytes -= object.bytes;
-        }
-        fits
+        let Some(objects) = self.left.objects.checked_sub(object.objects) else { return false };
+        let Some(bytes) = self.left.bytes.checked_sub(object.bytes) else { return false };
+        self.left = Amount { objects, bytes };
+        true
     }
 
     /// What to ask the domain for, so that the object can be admitted. For each number: 0 if enough

@@ -16,6 +16,9 @@ pub(super) const OVER: u64 = 2;
 /// Its entries are in the next table.
 pub(super) const MOVED: u64 = 4;
 
+/// No word is that.
+pub(super) const NEVER: u64 = 8;
+
 pub(super) const EMPTY: u64 = 0;
 
 /// The bytes of the slots in the word of a bucket with `slots` slots.

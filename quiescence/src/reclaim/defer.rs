@@ -172,7 +172,7 @@ pub(crate) fn queue_only<'d, 't, K: Named, C: Callback>(
 /// into its callers.
 #[cold]
 #[inline(never)]
-fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 

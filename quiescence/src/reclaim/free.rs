@@ -282,6 +282,8 @@ impl<'d, T: Send + 'static> Pending<'d, Address<Boxed<T>>> {
     /// it.
     #[inline(always)]
     pub(crate) unsafe fn boxed(domain: &'d DomainState, object: *mut T) -> Option<Self> {
+        // SAFETY: by the contract. (So its lowest bit need not be looked at, if T is aligned.)
+        unsafe { std::hint::assert_unchecked(object.is_aligned()) };
         // SAFETY: by the contract.
         (!object.is_null()).then(|| unsafe { Self::new(domain, Address(object)) })
     }

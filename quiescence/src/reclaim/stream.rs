@@ -265,11 +265,12 @@ impl Stream {
         let writer = unsafe { &mut *self.writer.get() };
         // Relaxed: a sum, which only the writer stores.
         self.bytes.store(self.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
-        // One word is left for `END`. (What fits no page is in a box: it is only compiled.)
-        if writer.at >= const { (WORDS - 1).saturating_sub(words::<P>()) } {
-            self.turn_page(writer);
-        }
         let mut at = writer.at;
+        // One word is left for `END`. (What fits no page is in a box: it is only compiled.)
+        if at >= const { (WORDS - 1).saturating_sub(words::<P>()) } {
+            self.turn_page(writer);
+            at = 0;
+        }
         // SAFETY: the writer's page lives until the reader, which comes behind, has left it.
         let page = unsafe { writer.page.as_ref() };
         let follows = kind.pointer && ptr::eq(writer.kind, kind) && {
@@ -456,9 +457,8 @@ impl Cursor {
         // SAFETY: written, as in `next`.
         let word = |at| unsafe { page.to_read(at).cast::<*mut ()>().read() };
         let first = self.at - 1;
-        while ((self.at - first) as u64) < most && word(self.at).addr() & KIND == 0 {
-            self.at += 1;
-        }
+        let end = WORDS.min(first + most as usize);
+        self.at = (self.at..end).find(|at| word(*at).addr() & KIND != 0).unwrap_or(end);
         // SAFETY: pointers, which nobody writes before the page is given back.
         let all = unsafe { slice::from_raw_parts(one.payload.cast(), self.at - first) };
         all.iter().for_each(|object: &*mut u8| debug_objects::forget(object.cast()));

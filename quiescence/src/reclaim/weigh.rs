@@ -176,6 +176,7 @@ fn panicked(domain: &DomainState) {
 }
 
 /// What a function of the user's says; nothing, if it panics.
+#[inline(never)] // what calls it often has nothing to ask
 pub(crate) fn ask(domain: &DomainState, weight: impl FnOnce() -> usize) -> usize {
     let mut bytes = 0;
     if !caught(Site::Weigh, || bytes = weight()) {

@@ -6,6 +6,7 @@ use crate::common::*;
 use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::{Compute, Operation};
 
+use super::keys::Of;
 use crate::common::user_types::Constant;
 
 thread_local! {
@@ -165,4 +166,52 @@ fn functions_of_the_user_may_use_the_map() {
         *key != 5
     });
     assert_eq!((map.read().get(&5), calls), (None, 2));
+}
+
+/// What an update has seen of its bucket it uses once the user's function has returned.
+#[test]
+fn what_a_function_of_the_user_does_to_its_own_key_is_noticed() {
+    fn check<K: Of>() {
+        let (map, key) = (HashMap::<K, u64>::new(), K::of(3));
+        let replaces = || assert!(!map.insert(key.clone(), 7));
+        let renews = || assert!(map.remove(&key) && map.insert(key.clone(), 7));
+        let removes = || assert!(map.remove(&key));
+        let grows = || map.extend((10..rounds(5_000, 50)).map(|other| (K::of(other), other)));
+        let acts: [(&dyn Fn(), _, _); 4] = [
+            (&replaces, Some(8), 2),
+            (&renews, Some(8), 2),
+            (&removes, None, 1),
+            (&grows, Some(2), 1),
+        ];
+        for (act, expected, calls) in acts {
+            map.insert(key.clone(), 1);
+            let mut called = 0;
+            let updated = map.update(&key, |value| {
+                called += 1;
+                if called == 1 {
+                    act();
+                }
+                value + 1
+            });
+            assert_eq!((map.read().get(&key).copied(), called), (expected, calls));
+            assert_eq!(updated, expected.is_some());
+        }
+        // Absent, and there before it can be inserted.
+        for (act, expected, calls) in
+            [(&grows as &dyn Fn(), 1, 1), (&|| _ = map.insert(key.clone(), 7), 8, 2)]
+        {
+            map.clear();
+            let (view, mut called) = (map.read(), 0);
+            view.compute(key.clone(), |entry| {
+                called += 1;
+                if called == 1 {
+                    act();
+                }
+                Operation::<_, ()>::Insert(entry.map_or(0, |(_, value)| *value) + 1)
+            });
+            assert_eq!((view.get(&key).copied(), called), (Some(expected), calls));
+        }
+    }
+    check::<u64>();
+    check::<String>();
 }

@@ -40,7 +40,7 @@ const _: () = assert!(cfg!(loom) || size_of::<Bucket<()>>() == 64);
 
 /// Where an entry is in a bucket.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Location {
+enum Location {
     /// The index of its byte in the bucket's word.
     Head(usize),
     /// The group, and the index of its byte, in the node.
@@ -108,8 +108,8 @@ impl<E> Bucket<E> {
             //~ point slot-found
             let index = tags::first(found);
             // SAFETY: the index of a byte of `SLOT_BYTES`: from 1 to `SLOTS`.
-            let slot = unsafe { self.slots.get_unchecked(index - 1) };
-            let entry = slot.entry();
+            unsafe { std::hint::assert_unchecked(index - 1 < SLOTS) };
+            let entry = self.slot(index).entry();
             // SAFETY: null, or an entry that is not freed before the section ends.
             if unsafe { entry.as_ref() }.is_some_and(&mut *is_it) {
                 return Some((index, entry));
@@ -117,6 +117,63 @@ impl<E> Bucket<E> {
             found &= found - 1;
         }
         None
+    }
+}
+
+/// What the updater that has the bucket does with its node. The word is given and returned, so that
+/// on the usual road it stays in a register.
+impl<E> Bucket<E> {
+    fn node(&self, word: u64) -> Option<NodeRef<E>> {
+        // Relaxed: only the thread that has the bucket writes it, and the lock is Acquire.
+        if word & OVER == 0 { None } else { node_of(self.over.load(Relaxed)) }
+    }
+
+    /// Stores the word, with the lock.
+    #[inline(always)]
+    fn publish(&self, word: u64) {
+        // Release: pairs with the Acquire of readers: slots and nodes that it speaks of have been
+        // written [HM-1] [HM-2].
+        self.word.store(word | LOCK, Release); //~ map-relaxed-tag
+    }
+
+    /// Takes the node out of the bucket, whose word does not speak of it any more.
+    fn detach(&self, node: NodeRef<E>, left: &Left<E>) {
+        // Release: a reader that finds null here finds the word that came before it [HM-2].
+        self.over.store(ptr::null_mut(), Release); //~ map-relaxed-detach
+        left.push(node);
+    }
+
+    /// Adds an entry to the node; if that has no room, to a copy of it.
+    #[cold]
+    fn add_to_node(&self, word: u64, left: &Left<E>, tag: u64, entry: *const E) -> u64 {
+        let old = self.node(word);
+        if let Some(node) = old.filter(|node| node.has_room()) {
+            // Release: pairs with the Acquire of readers: the slot has been written [HM-1].
+            node.add(tag, entry, Release); //~ map-relaxed-node-tag
+            return word;
+        }
+        let count = old.map_or(0, NodeRef::count) + 1;
+        let node = NodeRef::new(count + count / 2, old);
+        node.add(tag, entry, Relaxed);
+        // Release: pairs with the Acquire of readers: the node has been written [HM-2].
+        self.over.store(node.as_ptr(), Release); //~ map-relaxed-overflow
+        self.publish(word | OVER);
+        if let Some(old) = old {
+            left.push(old);
+        }
+        word | OVER
+    }
+
+    #[cold]
+    fn remove_from_node(&self, word: u64, left: &Left<E>, group: usize, index: usize) -> u64 {
+        let node = self.node(word).expect("the entry was found in a node");
+        node.end(group, index);
+        if node.count() != 0 {
+            return word;
+        }
+        self.publish(word & !OVER);
+        self.detach(node, left);
+        word & !OVER
     }
 }
 
@@ -144,14 +201,15 @@ pub(super) unsafe fn search_node<E>(
 }
 
 /// What an update has seen of a bucket.
-pub(super) struct Sight<E> {
+pub(super) struct Sight<'b, E> {
+    bucket: &'b Bucket<E>,
     word: u64,
     /// The entry that it looks for, and the index of its byte. If there is none, the bucket has no
     /// node.
-    pub(super) found: Option<(usize, *const E)>,
+    found: Option<(usize, *const E)>,
 }
 
-impl<E> Sight<E> {
+impl<'b, E> Sight<'b, E> {
     /// Looks for the entry with a tag that `is_it` accepts. `None` if another updater has the
     /// bucket, if its entries have moved, or if the update must look into its node or
     /// [`tend`](Locked::tend) it.
@@ -160,7 +218,7 @@ impl<E> Sight<E> {
     /// As [`search`](super::search::search).
     #[inline(always)]
     pub(super) unsafe fn of(
-        bucket: &Bucket<E>,
+        bucket: &'b Bucket<E>,
         tag: u64,
         mut is_it: impl FnMut(&E) -> bool,
     ) -> Option<Self> {
@@ -172,7 +230,18 @@ impl<E> Sight<E> {
         }
         // SAFETY: loaded in the section.
         let found = unsafe { bucket.search_head(word, tag, &mut is_it) };
-        (found.is_some() || word & OVER == 0).then_some(Self { word, found })
+        (found.is_some() || word & OVER == 0).then_some(Self { bucket, word, found })
+    }
+
+    /// Of what a reader has found there, which [`Locked::lock_as_seen`] takes for out of date.
+    pub(super) fn of_reader(bucket: &'b Bucket<E>, found: Option<*const E>) -> Self {
+        Self { bucket, word: tags::NEVER, found: found.map(|entry| (1, entry)) }
+    }
+
+    /// The entry that it looks for.
+    #[inline(always)]
+    pub(super) fn entry(&self) -> Option<*const E> {
+        self.found.map(|(_, entry)| entry)
     }
 }
 
@@ -180,8 +249,9 @@ impl<E> Sight<E> {
 pub(super) struct Moved;
 
 /// An entry, and where it is.
-pub(super) struct Found<E> {
-    pub(super) location: Location,
+pub(super) struct Found<'b, E> {
+    location: Location,
+    pub(super) slot: &'b Slot<E>,
     pub(super) entry: *const E,
 }
 
@@ -196,8 +266,6 @@ pub(super) struct Locked<'l, E> {
     word: u64,
     /// What is left behind.
     left: &'l Left<E>,
-    /// Entries that have been added under it, less those that have been removed.
-    pub(super) added: i32,
 }
 
 impl<E> Drop for Locked<'_, E> {
@@ -218,22 +286,24 @@ impl<'l, E> Locked<'l, E> {
     /// word has no such tag.
     #[inline(always)]
     pub(super) fn lock_as_seen(
-        bucket: &'l Bucket<E>,
+        Sight { bucket, word, found }: Sight<'l, E>,
         tag: u64,
-        Sight { word, found }: Sight<E>,
         left: &'l Left<E>,
-    ) -> Option<(Self, Option<Found<E>>)> {
+    ) -> Option<(Self, Option<Found<'l, E>>)> {
         // Acquire: pairs with the Release in `drop` [HM-4]. Relaxed: seen again.
         //~ map-relaxed-lock:
         bucket.word.compare_exchange(word, word | LOCK, Acquire, Relaxed).ok()?;
-        let locked = Self { bucket, word, left, added: 0 };
+        let locked = Self { bucket, word, left };
         //~ point bucket-locked
-        let is_still = match found {
-            Some((index, entry)) => bucket.slot(index).entry() == entry, //~ map-stale-slot
-            None => tags::matches(word, tag) & SLOT_BYTES == 0,          //~ map-unseen
+        let Some((index, entry)) = found else {
+            let is_still = tags::matches(word, tag) & SLOT_BYTES == 0; //~ map-unseen
+            return is_still.then_some((locked, None));
         };
-        let at = |(index, entry)| Found { location: Location::Head(index), entry };
-        is_still.then(|| (locked, found.map(at)))
+        // SAFETY: from `search_head`, or 1: a `Sight` is made here only.
+        unsafe { std::hint::assert_unchecked(index - 1 < SLOTS) };
+        let (slot, location) = (bucket.slot(index), Location::Head(index));
+        let is_still = slot.entry() == entry; //~ map-stale-slot
+        is_still.then_some((locked, Some(Found { location, slot, entry })))
     }
 
     /// Locks a bucket.
@@ -255,22 +325,14 @@ impl<'l, E> Locked<'l, E> {
                 && bucket.word.compare_exchange_weak(word, word | LOCK, Acquire, Relaxed).is_ok()
             {
                 //~ point bucket-locked
-                return Ok(Self { bucket, word, left, added: 0 });
+                return Ok(Self { bucket, word, left });
             }
             Patience::Wait.pass(&mut polls).expect("it waits");
         }
     }
 
     fn node(&self) -> Option<NodeRef<E>> {
-        // Relaxed: only the thread that has the bucket writes it, and the lock is Acquire.
-        if self.word & OVER == 0 { None } else { node_of(self.bucket.over.load(Relaxed)) }
-    }
-
-    /// Stores the word, with the lock.
-    fn publish(&self) {
-        // Release: pairs with the Acquire of readers: slots and nodes that it speaks of have been
-        // written [HM-1] [HM-2].
-        self.bucket.word.store(self.word | LOCK, Release); //~ map-relaxed-tag
+        self.bucket.node(self.word)
     }
 
     /// Moves the entries of the node into the slots of the bucket, if these have room again: before
@@ -299,15 +361,8 @@ impl<'l, E> Locked<'l, E> {
         // pointer: a reader that finds null there finds this word.
         //~ map-fold-by-halves map-detach-first
         self.word = word;
-        self.publish();
-        self.detach(node);
-    }
-
-    /// Takes the node out of the bucket, whose word does not speak of it any more.
-    fn detach(&mut self, node: NodeRef<E>) {
-        // Release: a reader that finds null here finds the word that came before it [HM-2].
-        self.bucket.over.store(ptr::null_mut(), Release); //~ map-relaxed-detach
-        self.left.push(node);
+        self.bucket.publish(word);
+        self.bucket.detach(node, self.left);
     }
 
     /// Where the entry is that an update looks for, if it is there: by address [HM-I3].
@@ -315,12 +370,13 @@ impl<'l, E> Locked<'l, E> {
     /// # Errors
     /// There is an entry with its tag of which it knows nothing yet.
     #[inline(always)]
-    pub(super) fn locate(&self, tag: u64, seen: &Seen<E>) -> Result<Option<Found<E>>, Unknown> {
+    pub(super) fn locate(&self, tag: u64, seen: &Seen<E>) -> Result<Option<Found<'l, E>>, Unknown> {
         let mut is_all_known = true;
         for index in tags::indexes(tags::matches(self.word, tag) & SLOT_BYTES) {
-            let entry = self.bucket.slot(index).entry();
+            let (slot, location) = (self.bucket.slot(index), Location::Head(index));
+            let entry = slot.entry();
             if seen.found == Some(entry) {
-                return Ok(Some(Found { location: Location::Head(index), entry }));
+                return Ok(Some(Found { location, slot, entry }));
             }
             is_all_known &= seen.others.get(entry).is_some();
         }
@@ -334,15 +390,16 @@ impl<'l, E> Locked<'l, E> {
     }
 
     #[cold]
-    fn locate_in_node(&self, tag: u64, seen: &Seen<E>) -> Result<Option<Found<E>>, Unknown> {
+    fn locate_in_node(&self, tag: u64, seen: &Seen<E>) -> Result<Option<Found<'l, E>>, Unknown> {
         let (node, mut is_all_known) = (self.node().expect("the word says so"), true);
         for (at, group) in node.groups().enumerate() {
             // Relaxed: only the thread that has the bucket writes it.
             let found = tags::matches(group.tags.load(Relaxed), tag) & Group::<E>::SLOT_BYTES;
             for index in tags::indexes(found) {
-                let entry = group.slots[index].entry();
+                let (slot, location) = (&group.slots[index], Location::Node(at, index));
+                let entry = slot.entry();
                 if seen.found == Some(entry) {
-                    return Ok(Some(Found { location: Location::Node(at, index), entry }));
+                    return Ok(Some(Found { location, slot, entry }));
                 }
                 is_all_known &= seen.others.get(entry).is_some();
             }
@@ -350,77 +407,41 @@ impl<'l, E> Locked<'l, E> {
         if is_all_known { Ok(None) } else { Err(Unknown) }
     }
 
-    /// Entries in it.
-    pub(super) fn count(&self) -> usize {
-        let head = (tags::live(self.word) & SLOT_BYTES).count_ones() as usize;
-        head + self.node().map_or(0, NodeRef::count)
+    /// Whether at most one of its slots is free.
+    #[inline(always)]
+    pub(super) fn is_crowded(&self) -> bool {
+        let free = tags::matches(self.word, EMPTY) & SLOT_BYTES;
+        free & free.wrapping_sub(1) == 0
     }
 
     /// Adds an entry whose key is not there.
+    #[inline(always)]
     pub(super) fn add(&mut self, tag: u64, entry: *const E) {
-        self.added += 1;
         let free = tags::matches(self.word, EMPTY) & SLOT_BYTES;
-        match self.node() {
-            _ if free != 0 => {
-                let index = tags::first(free);
-                self.word = tags::with(self.word, index, tag);
-                // The pointer is null, and its store the moment; see `slot`.
-                //~ map-pointer-first:
-                self.publish();
-                //~ point slot-tagged
-                self.bucket.slot(index).set(entry);
-            }
-            Some(node) if node.has_room() => {
-                // Release: pairs with the Acquire of readers: the slot has been written [HM-1].
-                node.add(tag, entry, Release); //~ map-relaxed-node-tag
-            }
-            node => self.copy_node(node, tag, entry),
+        if free == 0 {
+            self.word = self.bucket.add_to_node(self.word, self.left, tag, entry);
+            return;
         }
-    }
-
-    /// Puts an entry in the place of another one, at one moment for all readers.
-    #[inline]
-    pub(super) fn replace(&mut self, at: Location, entry: *const E) {
-        match at {
-            Location::Head(index) => self.bucket.slot(index).set(entry),
-            Location::Node(group, index) => {
-                let group = self.node().and_then(|node| node.group(group));
-                group.expect("the entry was found in a node").slots[index].set(entry);
-            }
-        }
+        let index = tags::first(free);
+        self.word = tags::with(self.word, index, tag);
+        // The pointer is null, and its store the moment; see `slot`.
+        //~ map-pointer-first:
+        self.bucket.publish(self.word);
+        //~ point slot-tagged
+        self.bucket.slot(index).set(entry);
     }
 
     /// Removes an entry.
-    pub(super) fn remove(&mut self, at: Location) {
-        self.added -= 1;
-        match at {
+    #[inline(always)]
+    pub(super) fn remove(&mut self, found: &Found<'_, E>) {
+        match found.location {
             Location::Head(index) => {
-                self.bucket.slot(index).set(ptr::null()); //~ map-no-null
+                found.slot.set(ptr::null()); //~ map-no-null
                 self.word = tags::with(self.word, index, EMPTY);
             }
             Location::Node(group, index) => {
-                let node = self.node().expect("the entry was found in a node");
-                node.end(group, index);
-                if node.count() == 0 {
-                    self.word &= !OVER;
-                    self.publish();
-                    self.detach(node);
-                }
+                self.word = self.bucket.remove_from_node(self.word, self.left, group, index);
             }
-        }
-    }
-
-    /// Puts a new node into the bucket: a copy of the old one, with another entry.
-    fn copy_node(&mut self, old: Option<NodeRef<E>>, tag: u64, entry: *const E) {
-        let count = old.map_or(0, NodeRef::count) + 1;
-        let node = NodeRef::new(count + count / 2, old);
-        node.add(tag, entry, Relaxed);
-        // Release: pairs with the Acquire of readers: the node has been written [HM-2].
-        self.bucket.over.store(node.as_ptr(), Release); //~ map-relaxed-overflow
-        self.word |= OVER;
-        self.publish();
-        if let Some(old) = old {
-            self.left.push(old);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::garbage::Garbage;
 use super::growth;
 use super::map::HashMap;
-use super::update::At;
+use super::update::{At, Wants, never};
 use super::walk::Walk;
 use crate::domain::tag::DomainTag;
 use crate::os::user_code::{self, Site};
@@ -111,7 +111,7 @@ where
                 garbage = Some(self.garbage("retain"));
             }
             let left = garbage.get_or_insert_with(|| Garbage::new(self));
-            if self.attempt_remove(hash, entry, left) {
+            if self.take_where(hash, (Wants::This(entry), None), never, left).is_some() {
                 return garbage;
             }
             // SAFETY: in a section.

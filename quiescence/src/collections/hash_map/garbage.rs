@@ -8,8 +8,8 @@ use super::handed_on::hands_on;
 use super::map::{Entry, HashMap};
 use super::node::{Left, NodeRef};
 use crate::domain::tag::DomainTag;
-use crate::reclaim::defer::{self, Patience};
-use crate::reclaim::free::Pending;
+use crate::reclaim::defer::{self, Patience, out_of_line};
+use crate::reclaim::free::{Pending, charge_of_box};
 use crate::reclaim::retire::Retire;
 use crate::reclaim::unlink::{self, Reservation};
 
@@ -90,12 +90,40 @@ where
         self.without_key.set(true); //~ map-key-of-two
     }
 
+    /// Retires what was taken out, if it is what it usually is: a box that weighs its size, or
+    /// nothing. Returns whether that was all.
+    #[inline(always)]
+    pub(super) fn retire_usual(&self) -> bool {
+        let weight = &self.map.weight;
+        if self.room.is_some() || !self.left.is_nothing() {
+            return false;
+        }
+        let entry = || self.entry.replace(ptr::null_mut()); // once, whatever unwinds
+        match hands_on::<K>() {
+            true if self.without_key.get() && weight.value.is_none() => {
+                self.without_key.set(false);
+                self.retire_by_size(entry().cast::<Entry<MaybeUninit<K>, V>>());
+            }
+            false if weight.entry.is_none() => self.retire_by_size(entry()),
+            _ => return false,
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn retire_by_size<T: Send + 'static>(&self, entry: *mut T) {
+        let tag = self.map.tag();
+        // SAFETY: from a box, or null; taken out of the map by this update.
+        let entry = unsafe { Pending::boxed(tag.core(), entry) };
+        unlink::retire_box(tag, entry, charge_of_box::<T>(size_of::<T>()));
+    }
+
     fn retire<T: Send + 'static>(&mut self, entry: *mut T, bytes: usize) {
         let tag = self.map.tag();
         // SAFETY: from a box, or null; taken out of the map by this update.
         let entry = unsafe { Pending::boxed(tag.core(), entry) };
         match self.room.take() {
-            Some(room) => room.retire(tag, entry, bytes),
+            Some(room) => out_of_line(move || room.retire(tag, entry, bytes)),
             None => unlink::retire_box(tag, entry, bytes),
         }
     }
@@ -122,7 +150,8 @@ where
         while let Some(node) = self.left.pop() {
             // In a section it goes over the limit, and the next update there is refused.
             let patience = if self.waits { Patience::InAnyCase } else { Patience::Unowed };
-            let _queued: Result<(), _> = defer::retire(tag, NodeOwner(node), patience);
+            let retire = move || defer::retire(tag, NodeOwner(node), patience);
+            let _queued: Result<(), _> = out_of_line(retire);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use loom::sync::Arc;
 
-use super::bucket::{Found, Locked, Moved, SLOTS, Sight};
+use super::bucket::{Found, Locked, Moved, Sight};
 use super::growth;
 use super::known::{Known, Seen};
 use super::map::Entry;
@@ -84,7 +84,7 @@ impl World {
         if table.next().is_none()
             // SAFETY: nothing is freed before the end of the model.
             && let Some(seen) = unsafe { Sight::of(bucket, tag, |other| other.key == key) }
-            && let Some((mut bucket, found)) = Locked::lock_as_seen(bucket, tag, seen, left)
+            && let Some((mut bucket, found)) = Locked::lock_as_seen(seen, tag, left)
         {
             return f(&mut bucket, found);
         }
@@ -117,7 +117,7 @@ impl World {
         self.change(left, key, |bucket, found| {
             let entry = Box::into_raw(Pair::new(key, value));
             match found {
-                Some(found) => bucket.replace(take(&found).location, entry),
+                Some(found) => take(&found).slot.set(entry),
                 None => bucket.add(tags::of_hash(hash_of(key)), entry),
             }
         });
@@ -125,7 +125,7 @@ impl World {
 
     fn remove(&self, left: &Left<Pair>, key: u32) {
         self.change(left, key, |bucket, found| {
-            bucket.remove(take(&found.expect("the key is there")).location);
+            bucket.remove(take(&found.expect("the key is there")));
         });
     }
 
@@ -155,7 +155,7 @@ impl World {
 
 /// An update takes out what it has found. The box is leaked: readers may have it, and loom does not
 /// mind.
-fn take(found: &Found<Pair>) -> &Found<Pair> {
+fn take<'f, 'b>(found: &'f Found<'b, Pair>) -> &'f Found<'b, Pair> {
     // SAFETY: nothing is freed before the end of the model.
     let is_out = unsafe { &(*found.entry).value.is_out };
     // Relaxed: loom runs one thread at a time.

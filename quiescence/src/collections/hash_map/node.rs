@@ -156,6 +156,11 @@ impl<E> Left<E> {
         Self(Cell::new(std::ptr::null_mut()))
     }
 
+    #[inline(always)]
+    pub(super) fn is_nothing(&self) -> bool {
+        self.0.get().is_null()
+    }
+
     /// A node is out of reach.
     pub(super) fn push(&self, node: NodeRef<E>) {
         // Readers do not look at the link.

@@ -38,9 +38,12 @@ pub(super) unsafe fn search<E>(
 }
 
 /// The same where the bucket has a node, or its entries have moved.
+///
+/// # Safety
+/// As [`search`].
 #[cold]
 #[inline(never)]
-unsafe fn search_further<E>(
+pub(super) unsafe fn search_further<E>(
     mut table: TableRef<E>,
     hash: u64,
     is_it: &mut impl FnMut(&E) -> bool,

@@ -1,18 +1,19 @@
 //! Updates of one entry.
 
 use std::hash::{BuildHasher, Hash};
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use equivalent::Equivalent;
 
-use super::bucket::{Found, Locked, Moved, SLOTS, Sight, Unknown};
+use super::bucket::{Found, Locked, Moved, Sight, Unknown};
 use super::garbage::Garbage;
 use super::growth::{self, STEP};
 use super::known::{Known, Seen, is_key};
 use super::map::{Entry, HashMap};
+use super::search::search_further;
 use super::table::TableRef;
 use crate::collections::tags;
 use crate::domain::sections;
@@ -30,6 +31,16 @@ pub(super) type At<K, V> = *const Entry<K, V>;
 /// Where an entry is that was stored, and the one that was there before; or the one that is there,
 /// and the entry that was not stored.
 type Stored<K, V> = Result<(At<K, V>, Option<At<K, V>>), (Option<At<K, V>>, Box<Entry<K, V>>)>;
+
+/// What an update has seen of its bucket, in a table that does not grow, in this section.
+pub(super) type Look<'m, K, V> = (TableRef<Entry<K, V>>, Sight<'m, Entry<K, V>>);
+
+/// What an update wants to find there, and what it has seen, if it has looked.
+type Wanted<'m, K, V> = (Wants<At<K, V>>, Option<Look<'m, K, V>>);
+
+/// A bucket that an update has locked, the table that it is in, and the entry that it wants.
+type Held<'l, K, V> =
+    (TableRef<Entry<K, V>>, Locked<'l, Entry<K, V>>, Option<Found<'l, Entry<K, V>>>);
 
 /// # Updates
 /// Each of these has a section of its own, and retires what it takes out after that section: so it
@@ -112,8 +123,9 @@ where
     /// ```
     #[track_caller]
     pub fn try_insert_if_absent(&self, key: K, value: V) -> Result<bool, AtLimit<(K, V)>> {
-        let put = |garbage: &Option<_>| self.put_if_room(key, value, garbage.as_ref());
-        self.in_section(Garbage::of_nodes(self), put).map_err(AtLimit::unchanged)
+        let garbage = Garbage::of_nodes(self);
+        let _section = self.tag().enter(Location::caller());
+        self.put_if_room(key, value, garbage.as_ref()).map_err(AtLimit::unchanged)
     }
 
     /// Removes a key. Returns whether it was present.
@@ -181,9 +193,18 @@ where
     /// Runs an update in a section of its own. What it leaves is retired after that.
     #[inline(always)]
     #[track_caller]
-    fn in_section<G, R>(&self, garbage: G, update: impl FnOnce(&G) -> R) -> R {
-        let _section = self.tag().enter(Location::caller());
-        update(&garbage)
+    fn in_section<'m, R>(
+        &'m self,
+        garbage: Garbage<'m, K, V, S, D>,
+        update: impl FnOnce(&Garbage<'m, K, V, S, D>) -> R,
+    ) -> R {
+        let section = self.tag().enter(Location::caller());
+        let result = update(&garbage);
+        drop(section);
+        if garbage.retire_usual() {
+            mem::forget(garbage);
+        }
+        result
     }
 
     /// For an update that waits, or goes over the limit: not a second time in one section.
@@ -232,7 +253,7 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Option<At<K, V>> {
         let hash = self.hash(&key);
-        let Ok((_, old)) = self.put_where(key, value, hash, Wants::Key, garbage) else {
+        let Ok((_, old)) = self.put_where(key, value, hash, (Wants::Key, None), garbage) else {
             unreachable!("it is wanted, whether the key is there or not")
         };
         old
@@ -243,7 +264,9 @@ where
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.take_where(self.hash(key), Wants::Present, |other| is_key(key, other), garbage)
+        let (hash, is_key) = (self.hash(key), |other: &K| is_key(key, other));
+        let look = self.look(hash, |entry| is_key(&entry.key));
+        self.take_where(hash, (Wants::Present, look), is_key, garbage)
     }
 
     /// Replaces the value of a key by `f` of it. Returns where the new entry is. In a
@@ -260,16 +283,17 @@ where
     {
         let hash = self.hash(key);
         loop {
-            // SAFETY: in a section.
-            let old = unsafe { self.find_hashed(key, hash) }?;
+            let look = self.look_for(key, hash);
+            let old = look.1.entry()?;
             // SAFETY: found in the section.
             let entry = unsafe { &*old };
             let value = user_code::run(Site::Update, || f(&entry.value));
+            let at = (old, look);
             let new = if garbage.hands_on() {
-                self.attempt_replace(old, value, hash, garbage)
+                self.attempt_replace(at, MaybeUninit::<K>::uninit(), value, hash, garbage)
             } else {
                 let own_key = user_code::run(Site::Key, || entry.key.clone());
-                self.attempt_insert(own_key, value, hash, Some(old), garbage).ok()
+                self.attempt_replace(at, own_key, value, hash, garbage)
             };
             if new.is_some() {
                 return new;
@@ -277,70 +301,30 @@ where
         }
     }
 
-    /// Puts an entry in the place of the one that was found in this section, or of none, if that is
-    /// still there. Returns where it is; else its key again. In a section.
-    pub(super) fn attempt_insert(
+    /// Replaces the value of the entry that was found in this section, if it is still there. `key`
+    /// is a copy of its key; or nothing, if that is handed on. Returns where the new one is. In a
+    /// section.
+    #[inline(always)]
+    fn attempt_replace<L>(
         &self,
-        key: K,
-        value: V,
-        hash: u64,
-        found: Option<At<K, V>>,
-        garbage: &Garbage<'_, K, V, S, D>,
-    ) -> Result<At<K, V>, K> {
-        let wants = found.map_or(Wants::Absent, Wants::This);
-        let new = self.put_where(key, value, hash, wants, garbage);
-        // The value is dropped here, where no bucket is locked.
-        new.map(|(new, _)| new).map_err(|(_, entry)| entry.key)
-    }
-
-    /// Replaces the value of the entry that was found in this section, if it is still there and
-    /// hands its key on. Returns where the new one is. In a section.
-    fn attempt_replace(
-        &self,
-        found: At<K, V>,
+        (found, look): (At<K, V>, Look<'_, K, V>),
+        key: L,
         value: V,
         hash: u64,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Option<At<K, V>> {
-        let new = cache::boxed(Entry { key: MaybeUninit::<K>::uninit(), value });
-        let put = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, new: Box<Entry<_, V>>| {
-            let Found { location, entry } = found.expect("it is wanted");
-            let new = Box::into_raw(new).cast();
-            garbage.hand_on(entry, new);
-            bucket.replace(location, new);
-            garbage.take(entry);
-            new.cast_const()
-        };
-        let never = |_: &Box<_>, _: &K| unreachable!("it was found by another");
-        self.change(hash, garbage, Wants::This(found), new, never, put).ok()
-    }
-
-    /// Removes the entry that was found in this section, if it is still there. Returns whether it
-    /// was. In a section.
-    pub(super) fn attempt_remove(
-        &self,
-        hash: u64,
-        found: At<K, V>,
-        garbage: &Garbage<'_, K, V, S, D>,
-    ) -> bool {
-        let never = |_: &K| unreachable!("it was found by another");
-        self.take_where(hash, Wants::This(found), never, garbage).is_some()
-    }
-
-    /// Puts an entry into the map, unless the key is there. Returns where the key is then, and
-    /// whether it is this entry. In a section.
-    pub(super) fn put_if_absent(
-        &self,
-        key: K,
-        value: V,
-        hash: u64,
-        garbage: &Garbage<'_, K, V, S, D>,
-    ) -> (At<K, V>, bool) {
-        match self.put_where(key, value, hash, Wants::Absent, garbage) {
-            Ok((new, _)) => (new, true),
-            // The other one is dropped here, where no bucket is locked.
-            Err((there, _)) => (there.expect("that is why"), false),
+        let new = cache::boxed(Entry { key, value });
+        let held = self.lock(hash, garbage, (Wants::This(found), Some(look)), never);
+        let (table, bucket, found) = held.ok()?;
+        let found = found.expect("it is wanted");
+        let new = Box::into_raw(new).cast();
+        if garbage.hands_on() {
+            garbage.hand_on(found.entry, new);
         }
+        found.slot.set(new);
+        garbage.take(found.entry);
+        self.unlock(table, bucket, 0);
+        Some(new)
     }
 
     /// Puts an entry into the map, unless the key is there. Returns whether it has. In a section.
@@ -355,7 +339,9 @@ where
     ) -> Result<bool, (K, V)> {
         let hash = self.hash(&key);
         match garbage {
-            Some(garbage) => Ok(self.put_if_absent(key, value, hash, garbage).1),
+            Some(garbage) => {
+                Ok(self.put_where(key, value, hash, (Wants::Absent, None), garbage).is_ok())
+            }
             // SAFETY: in a section.
             None if unsafe { self.find_hashed(&key, hash) }.is_some() => Ok(false),
             None => Err((key, value)),
@@ -364,121 +350,145 @@ where
 
     /// Puts an entry into the map, if it is there as `wants` says. In a section.
     #[inline(always)]
-    fn put_where(
+    pub(super) fn put_where(
         &self,
         key: K,
         value: V,
         hash: u64,
-        wants: Wants<At<K, V>>,
+        (wants, look): Wanted<'_, K, V>,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Stored<K, V> {
-        if !cfg!(loom) && !matches!(wants, Wants::This(_)) {
-            // The bucket's line comes while the allocator makes the box. One that was found has it.
-            prefetch(ptr::from_ref(self.own_table().bucket(hash as usize)).cast());
+        if !cfg!(loom) && look.is_none() {
+            // The bucket's line comes while the allocator makes the box.
+            // SAFETY: in a section.
+            let table = unsafe { growth::root(&self.root) };
+            prefetch(ptr::from_ref(table.bucket(hash as usize)).cast());
         }
         let new = cache::boxed(Entry { key, value });
-        let put = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, new| {
-            let new: *mut Entry<K, V> = Box::into_raw(new);
-            let mut unused = None;
-            match &found {
-                Some(found) => {
-                    if garbage.hands_on() {
-                        // SAFETY: its own key, read once: another takes its place.
-                        unused = Some(unsafe { new.cast::<K>().read() });
-                        garbage.hand_on(found.entry, new);
-                    }
-                    bucket.replace(found.location, new);
-                }
-                None => bucket.add(tags::of_hash(hash), new),
-            }
-            (new.cast_const(), found.map(|found| garbage.take(found.entry)), unused)
+        let is_key = |other: &K| is_key(&new.key, other);
+        let look = match look {
+            None => self.look(hash, |entry| is_key(&entry.key)),
+            look => look,
         };
-        // The key that is not used is dropped here, where no bucket is locked.
-        self.change(hash, garbage, wants, new, |new, other| is_key(&new.key, other), put)
-            .map(|(new, old, _unused)| (new, old))
+        let (table, mut bucket, found) = match self.lock(hash, garbage, (wants, look), is_key) {
+            Ok(held) => held,
+            Err(there) => return Err((there, new)),
+        };
+        let new: *mut Entry<K, V> = Box::into_raw(new);
+        let mut unused = None;
+        match &found {
+            Some(found) => {
+                if garbage.hands_on() {
+                    // SAFETY: its own key, read once: another takes its place.
+                    unused = Some(unsafe { new.cast::<K>().read() });
+                    garbage.hand_on(found.entry, new);
+                }
+                found.slot.set(new);
+            }
+            None => bucket.add(tags::of_hash(hash), new),
+        }
+        let old = found.map(|found| garbage.take(found.entry));
+        self.unlock(table, bucket, old.is_none().into());
+        drop(unused); // here, where no bucket is locked
+        Ok((new, old))
     }
 
     /// Takes an entry out of the map, if it is there as `wants` says. Returns where it was. In a
     /// section.
     #[inline(always)]
-    fn take_where(
+    pub(super) fn take_where(
         &self,
         hash: u64,
-        wants: Wants<At<K, V>>,
+        wants: Wanted<'_, K, V>,
         is_key: impl Fn(&K) -> bool,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Option<At<K, V>> {
-        // SAFETY: in a section.
-        if unsafe { growth::root(&self.root) }.is_nothing() {
-            return None;
-        }
-        let is_key = |(): &(), other: &K| is_key(other);
-        let remove = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, ()| {
-            let Found { location, entry } = found?;
-            bucket.remove(location);
-            Some(garbage.take(entry))
-        };
-        self.change(hash, garbage, wants, (), is_key, remove).ok().flatten()
+        let (table, mut bucket, found) = self.lock(hash, garbage, wants, is_key).ok()?;
+        let found = found?;
+        bucket.remove(&found);
+        garbage.take(found.entry);
+        self.unlock(table, bucket, -1);
+        Some(found.entry)
     }
 
-    /// Runs `f` with the bucket of a key locked, counts what it has added or removed, and does its
-    /// share if the table is growing. In a section.
+    /// Looks at the bucket of a key, for the entry that `is_it` accepts. Nothing, if the table
+    /// grows, or where [`Sight::of`] says so. In a section.
+    #[inline(always)]
+    fn look(&self, hash: u64, is_it: impl Fn(&Entry<K, V>) -> bool) -> Option<Look<'_, K, V>> {
+        // SAFETY: in a section.
+        let table = unsafe { growth::root(&self.root) };
+        if table.next().is_some() {
+            return None;
+        }
+        // SAFETY: loaded in the section.
+        let sight = unsafe { Sight::of(table.bucket(hash as usize), tags::of_hash(hash), is_it) };
+        sight.map(|sight| (table, sight))
+    }
+
+    /// The same for the entry of a key, which is looked for further if need be.
+    #[inline(always)]
+    pub(super) fn look_for<Q>(&self, key: &Q, hash: u64) -> Look<'_, K, V>
+    where
+        Q: Equivalent<K> + ?Sized,
+    {
+        let is_it = |entry: &Entry<K, V>| is_key(key, &entry.key);
+        if let Some(look) = self.look(hash, is_it) {
+            return look;
+        }
+        // SAFETY: in a section.
+        let table = unsafe { growth::root(&self.root) };
+        // SAFETY: loaded in the section.
+        let found = unsafe { search_further(table, hash, &mut { is_it }) };
+        (table, Sight::of_reader(table.bucket(hash as usize), found))
+    }
+
+    /// Locks the bucket of a key, if that is there as the update wants. Does its share if the table
+    /// grows. In a section.
     ///
-    /// `f` gets where the entry is that the update wants, or the one whose key `is_key` accepts;
-    /// and `with`. It calls and drops nothing of the user's, and `is_key`, which does, is called
-    /// under no lock [HM-I3].
+    /// Returns where the entry is that the update wants, or the one whose key `is_key` accepts,
+    /// which is user code, and called under no lock. Until [`unlock`](Self::unlock) nothing of the
+    /// user's may be called or dropped [HM-I3]. Before, user code may have run since the look: what
+    /// it has changed shows under the lock ([`Locked::lock_as_seen`]).
     ///
     /// # Errors
     /// It is not as the update wants: the entry that is there, or that there was none, at some
-    /// moment. And `with`.
+    /// moment.
     #[inline(always)]
-    fn change<W, R>(
+    fn lock<'l>(
         &self,
         hash: u64,
-        garbage: &Garbage<'_, K, V, S, D>,
-        wants: Wants<At<K, V>>,
-        with: W,
-        is_key: impl Fn(&W, &K) -> bool,
-        f: impl FnOnce(&mut Locked<'_, Entry<K, V>>, Option<Found<Entry<K, V>>>, W) -> R,
-    ) -> Result<R, (Option<At<K, V>>, W)> {
-        let (table, tag) = (self.own_table(), tags::of_hash(hash));
-        let bucket = table.bucket(hash as usize);
-        let is_it = |entry: &Entry<K, V>| match wants {
-            Wants::This(this) => ptr::eq(this, entry),
-            _ => is_key(&with, &entry.key),
-        };
-        if table.next().is_none()
-            // SAFETY: loaded in the section.
-            && let Some(seen) = unsafe { Sight::of(bucket, tag, is_it) }
-        {
-            match (wants, seen.found) {
-                (Wants::Absent, Some((_, there))) => return Err((Some(there), with)),
-                (Wants::Present, None) => return Err((None, with)),
-                (Wants::This(_), None) => {}
+        garbage: &'l Garbage<'_, K, V, S, D>,
+        (wants, look): Wanted<'l, K, V>,
+        is_key: impl Fn(&K) -> bool,
+    ) -> Result<Held<'l, K, V>, Option<At<K, V>>> {
+        if let Some((table, seen)) = look {
+            match (wants, seen.entry()) {
+                (Wants::Absent, there @ Some(_)) => return Err(there),
+                (Wants::Present, None) => return Err(None),
+                (_, None) if table.is_nothing() => {}
                 _ => {
-                    let locked = Locked::lock_as_seen(bucket, tag, seen, &garbage.left);
+                    let locked = Locked::lock_as_seen(seen, tags::of_hash(hash), &garbage.left);
                     if let Some((bucket, found)) = locked {
-                        return Ok(self.change_locked(table, bucket, found, with, f));
+                        return Ok((table, bucket, found));
                     }
                 }
             }
         }
-        self.change_busy(hash, garbage, wants, with, is_key, f)
+        // Made anew: what is returned by way of memory would be written on the usual road, too.
+        let (table, bucket, found) = self.lock_busy(hash, garbage, wants, is_key)?;
+        Ok((table, bucket, found))
     }
 
     /// The same if a table grows, the bucket has a node, or others change it.
-    // By value: what is borrowed here is written to memory on the usual road, too.
     #[cold]
     #[inline(never)]
-    fn change_busy<W, R>(
+    fn lock_busy<'l>(
         &self,
         hash: u64,
-        garbage: &Garbage<'_, K, V, S, D>,
+        garbage: &'l Garbage<'_, K, V, S, D>,
         wants: Wants<At<K, V>>,
-        with: W,
-        is_key: impl Fn(&W, &K) -> bool,
-        f: impl FnOnce(&mut Locked<'_, Entry<K, V>>, Option<Found<Entry<K, V>>>, W) -> R,
-    ) -> Result<R, (Option<At<K, V>>, W)> {
+        is_key: impl Fn(&K) -> bool,
+    ) -> Result<Held<'l, K, V>, Option<At<K, V>>> {
         let known = if let Wants::This(entry) = wants { Some(entry) } else { None };
         let tag = tags::of_hash(hash);
         let mut seen = Seen { found: known, others: Known::nothing() };
@@ -489,10 +499,10 @@ where
             }
             if known.is_none() {
                 // SAFETY: loaded in the section.
-                unsafe { seen.look(table, hash, &|other| is_key(&with, &other.key)) };
+                unsafe { seen.look(table, hash, &|other| is_key(&other.key)) };
                 if matches!((wants, seen.found), (Wants::Absent, Some(_)) | (Wants::Present, None))
                 {
-                    return Err((seen.found, with));
+                    return Err(seen.found);
                 }
             }
             let mut bucket = loop {
@@ -504,38 +514,27 @@ where
             if !garbage.has_tried.replace(true) {
                 bucket.tend();
             }
-            let found = match bucket.locate(tag, &seen) {
+            match bucket.locate(tag, &seen) {
                 // What else has the tag does not matter.
-                Ok(None) | Err(Unknown) if known.is_some() => return Err((None, with)),
-                Ok(found) => found,
+                Ok(None) | Err(Unknown) if known.is_some() => return Err(None),
+                Ok(found) => return Ok((table, bucket, found)),
                 // Another update came in between: what it has put there is looked at.
-                Err(Unknown) => continue,
-            };
-            return Ok(self.change_locked(table, bucket, found, with, f));
+                Err(Unknown) => {}
+            }
         }
     }
 
-    /// Runs `f`, as [`change`](Self::change) does, with the bucket, which is locked.
+    /// Unlocks a bucket, counts what was added there, and has the table grow if need be.
     #[inline(always)]
-    fn change_locked<W, R>(
-        &self,
-        table: TableRef<Entry<K, V>>,
-        mut bucket: Locked<'_, Entry<K, V>>,
-        found: Option<Found<Entry<K, V>>>,
-        with: W,
-        f: impl FnOnce(&mut Locked<'_, Entry<K, V>>, Option<Found<Entry<K, V>>>, W) -> R,
-    ) -> R {
-        let result = f(&mut bucket, found, with);
-        let added = bucket.added;
-        let is_crowded = added > 0 && bucket.count() >= SLOTS - 1;
+    fn unlock(&self, table: TableRef<Entry<K, V>>, bucket: Locked<'_, Entry<K, V>>, added: i64) {
+        let is_crowded = added > 0 && bucket.is_crowded();
         drop(bucket);
         if added != 0 {
-            self.count.add(added.into());
+            self.count.add(added);
         }
         if is_crowded {
             self.grow_if_full(table);
         }
-        result
     }
 
     /// The table, which is made if there is none. In a section.
@@ -584,9 +583,14 @@ where
     }
 }
 
+/// The comparison with a key, where the entry is wanted that was found before.
+pub(super) fn never<K>(_key: &K) -> bool {
+    unreachable!("it was found by another")
+}
+
 /// What an update wants to find in the bucket of its key.
 #[derive(Clone, Copy)]
-enum Wants<E> {
+pub(super) enum Wants<E> {
     /// The entry that was found before, in this section.
     This(E),
     /// The key, or not.

@@ -9,7 +9,7 @@ use super::compute::{Compute, Operation};
 use super::garbage::Garbage;
 use super::growth;
 use super::map::{Entry, HashMap};
-use super::update::{At, refuse};
+use super::update::{At, Wants, never, refuse};
 use super::walk::Walk;
 use crate::collections::impls::{iterated, shown_as_all, view};
 use crate::domain::impls::shown_in_part;
@@ -234,9 +234,8 @@ where
     /// The key, if it is not there and nothing may be left.
     fn get_or_put(&self, key: K, make: impl FnOnce() -> V, waits: bool) -> Result<&V, K> {
         let hash = self.map.hash(&key);
-        // SAFETY: in a section.
-        let found = unsafe { self.map.find_hashed(&key, hash) };
-        let at = match found {
+        let look = self.map.look_for(&key, hash);
+        let at = match look.1.entry() {
             Some(at) => at,
             None => {
                 let garbage = match waits {
@@ -244,7 +243,12 @@ where
                     false => Garbage::of_nodes(self.map),
                 };
                 let Some(garbage) = garbage else { return Err(key) };
-                self.map.put_if_absent(key, make(), hash, &garbage).0
+                let wants = (Wants::Absent, Some(look));
+                match self.map.put_where(key, make(), hash, wants, &garbage) {
+                    Ok((new, _)) => new,
+                    // The other one is dropped here, where no bucket is locked.
+                    Err((there, _)) => there.expect("that is why"),
+                }
             }
         };
         // SAFETY: found or stored in the section, which lasts as long as `self`.
@@ -307,8 +311,8 @@ where
     ) -> Compute<'_, K, V, T> {
         let hash = self.map.hash(&key);
         loop {
-            // SAFETY: in a section.
-            let old = unsafe { self.map.find_hashed(&key, hash) };
+            let look = self.map.look_for(&key, hash);
+            let old = look.1.entry();
             // SAFETY: found in the section, which lasts as long as `self`.
             let before = old.map(|at| unsafe { pair(at) });
             let decided = user_code::run(Site::Update, || f(before));
@@ -316,16 +320,19 @@ where
                 (Operation::Abort(value), _) => return Compute::Aborted(value),
                 (Operation::Remove, None) => return Compute::Absent,
                 (Operation::Remove, Some(at)) => {
-                    if self.map.attempt_remove(hash, at, garbage) {
+                    let wants = (Wants::This(at), Some(look));
+                    if self.map.take_where(hash, wants, never, garbage).is_some() {
                         // SAFETY: as above.
                         let (key, value) = unsafe { pair(at) };
                         return Compute::Removed(key, value);
                     }
                 }
                 (Operation::Insert(value), _) => {
-                    match self.map.attempt_insert(key, value, hash, old, garbage) {
-                        Err(again) => key = again,
-                        Ok(new) => {
+                    let wants = (old.map_or(Wants::Absent, Wants::This), Some(look));
+                    match self.map.put_where(key, value, hash, wants, garbage) {
+                        // The value is dropped here, where no bucket is locked.
+                        Err((_, entry)) => key = entry.key,
+                        Ok((new, _)) => {
                             // SAFETY: stored in the section, which lasts as long as `self`.
                             let new = unsafe { pair(new) };
                             return match before {

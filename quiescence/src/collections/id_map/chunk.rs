@@ -195,9 +195,11 @@ impl<V> Chunk<V> {
     /// Gives an index back whose slot the caller owns, and which is empty. Returns whether the
     /// chunk may have been full.
     pub(super) fn release(&self, place: usize) -> bool {
-        // Release: pairs with the Acquire in `claim` [ID-2].
+        // Release: pairs with the Acquire in `claim` [ID-2]. (A subtraction of the bit, which is
+        // set: that is one instruction, where `and` with its result is a loop.)
         //~ id-relaxed-release:
-        let used = self.used.0[place / WORD_BITS].fetch_and(!bit(place), Release);
+        let used = self.used.0[place / WORD_BITS].fetch_sub(bit(place), Release);
+        debug_assert!(used & bit(place) != 0, "it was claimed");
         used == ALL
     }
 

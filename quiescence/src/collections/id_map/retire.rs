@@ -43,17 +43,23 @@ impl<V> fmt::Display for ReplaceError<V> {
 
 impl<V: fmt::Debug> std::error::Error for ReplaceError<V> {}
 
+#[cold]
+#[track_caller]
+fn refuse(what: &str) -> ! {
+    sections::refuse(&format!("IdMap::{what}"), &format!("try_{what}()"));
+}
+
 impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// What an entry is charged.
     fn charge(&self, entry: &Entry<V>) -> usize {
-        self.scale.charge::<Entry<V>>(self.domain.core(), &entry.value)
+        self.scale.charge::<Entry<V>>(self.domain.tag().core(), &entry.value)
     }
 
     /// Refuses to take an entry out where it could be neither retired nor waited for.
     #[track_caller]
     pub(super) fn may_retire(&self, what: &str) {
         if !unlink::may_replace(self.domain.tag(), self.scale.constant::<Entry<V>>()) {
-            sections::refuse(&format!("IdMap::{what}"), &format!("try_{what}()"));
+            refuse(what);
         }
     }
 

@@ -360,6 +360,8 @@ impl<'q> OwnQueue<'q> {
     /// It lives as long as `'q`, and is the calling thread's: no other thread adds to it.
     #[inline(always)]
     pub(crate) unsafe fn at(queue: *const Queue) -> Self {
+        // SAFETY: by the contract. (Else an `Option` of the result would be tested.)
+        unsafe { std::hint::assert_unchecked(!queue.is_null()) };
         // SAFETY: by the contract.
         Self { queue: unsafe { &*queue }, here: PhantomData }
     }
