@@ -12,7 +12,9 @@ mod threads;
 
 use std::path::PathBuf;
 
-use crate::program::{self, Whose};
+use xtask::needs;
+
+use crate::program::{self, Whose, run};
 
 /// A program of `tests/regressions`, or of an absolute path, against our headers.
 fn compile(source: &str, options: &[&str]) -> PathBuf {
@@ -25,4 +27,15 @@ fn compile(source: &str, options: &[&str]) -> PathBuf {
 /// The same for a flavour.
 fn compiled_for(flavor: &str, source: &str) -> PathBuf {
     program::compile_for(flavor, &format!("regressions/{source}"), Whose::Ours, &["-ldl"])
+}
+
+/// A case of a program, or all of it, ends well for each of these flavours.
+fn holds_for(flavors: &[&str], source: &str, case: Option<&str>) {
+    needs::or_return!();
+    for flavor in flavors {
+        let said = run(&compiled_for(flavor, source), Whose::Ours, case.as_slice());
+        let is_well =
+            said == "ok\n" || case.is_some_and(|of| said == format!("run {of}\nok {of}\n"));
+        assert!(is_well, "{flavor} {case:?}: {said}");
+    }
 }
