@@ -6,7 +6,6 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -27,21 +26,17 @@ pub(crate) fn while_held<G, R>(
     begin: impl FnOnce() -> G + Send,
     f: impl FnOnce(&dyn Fn()) -> R,
 ) -> R {
-    let (entered, leave, left) = (Barrier::new(2), Barrier::new(2), Cell::new(false));
-    let let_go = || {
-        if !left.replace(true) {
-            leave.wait();
-        }
-    };
+    let (mut stays, entered, leave) = gate();
+    let leave = Cell::new(Some(leave));
+    let let_go = || drop(leave.take());
     thread::scope(|scope| {
-        let holder = scope.spawn(|| {
+        let holder = scope.spawn(move || {
             let held = begin();
-            entered.wait();
-            leave.wait();
+            stays();
             drop(held);
         });
-        entered.wait();
         let at_the_end = OnDrop(&let_go);
+        entered.recv().expect("`begin` returns");
         let result = f(&let_go);
         drop(at_the_end);
         holder.join().unwrap(); // with its thread-locals
@@ -49,8 +44,8 @@ pub(crate) fn while_held<G, R>(
     })
 }
 
-/// A closure that says that it has begun and waits until it may end, which is when the last of what
-/// is returned is dropped; what it says comes from the other.
+/// A closure that says that it has begun, and waits until it may end; the receiver of what it says;
+/// and the sender whose drop lets it end.
 pub(crate) fn gate() -> (impl FnMut() + Send + 'static, Receiver<()>, Sender<()>) {
     let ((enter, entered), (leave, left)) = (mpsc::channel(), mpsc::channel());
     let closure = move || {
