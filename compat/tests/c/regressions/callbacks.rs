@@ -9,7 +9,7 @@ use crate::program::{Whose, ended, text};
 /// barrier did not look where it went.
 #[test]
 fn rcu_barrier_misses_a_callback_that_comes_while_its_worker_is_freed() {
-    holds_for(&["memb"], "late_push.c", None);
+    holds_for(&["memb"], "late_push.c");
 }
 
 /// What the program in a sandbox wrote; `None` if the kernel has none.

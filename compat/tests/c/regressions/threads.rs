@@ -1,6 +1,6 @@
 //! What threads left behind.
 
-use super::holds_for;
+use super::case_holds_for;
 
 const FLAVORS: [&str; 3] = ["memb", "qsbr", "bp"];
 
@@ -9,12 +9,12 @@ const FLAVORS: [&str; 3] = ["memb", "qsbr", "bp"];
 #[test]
 fn a_thread_that_defers_in_a_keys_destructor_leaves_its_queue() {
     for case in ["deferred", "deferred_as_registered", "queued_for_a_cpu"] {
-        holds_for(&FLAVORS, "key_destructors.c", Some(case));
+        case_holds_for(&FLAVORS, "key_destructors.c", case);
     }
 }
 
 /// Its queue was left already, so it was taken for empty.
 #[test]
 fn to_unregister_after_the_librarys_destructor_waits_for_no_deferred_call() {
-    holds_for(&FLAVORS, "key_destructors.c", Some("waited_for_in_the_next_round"));
+    case_holds_for(&FLAVORS, "key_destructors.c", "waited_for_in_the_next_round");
 }
