@@ -283,7 +283,6 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
     Planned { duration: planned.duration + filling, ..planned }
 }
 
-/// All that there is to measure with this load, in the order of their groups.
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Session;
@@ -292,6 +291,7 @@ mod tests {
     use crate::common::again::*;
     use crate::host::Quiet;
 
+    /// All that there is to measure with this load, in the order of their groups.
     fn all(load: &Load, quick: bool) -> impl Iterator<Item = Scene> {
         SUITES.map.cases.iter().flat_map(move |of| scenes(of, load, quick))
     }
