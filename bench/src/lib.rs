@@ -22,6 +22,14 @@
 pub mod advise;
 mod cases;
 mod clock;
+#[cfg(test)]
+#[path = "../../quiescence/tests/common"]
+mod common {
+    pub(crate) mod again;
+    mod expect;
+    mod limited;
+    pub(crate) mod threads;
+}
 pub mod costs;
 mod data;
 mod freed;

@@ -140,9 +140,13 @@ mod loom_tests;
 #[cfg(test)]
 #[path = "../tests/common"]
 mod common {
+    pub(crate) mod again;
     pub(crate) mod expect;
     mod limited;
     pub(crate) mod processes;
+    pub(crate) mod threads;
+
+    impl<F: FnMut()> crate::Weigh for threads::OnDrop<F> {}
 }
 
 #[cfg(feature = "call_rcu")]

@@ -4,12 +4,12 @@ mod wrong;
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use std::thread;
 
 use super::*;
 use crate::cases::loops::tests::Forgets;
 use crate::cases::object::turn;
 use crate::cases::tools::Random;
+use crate::common::threads::threads;
 use crate::serve::Copied;
 use crate::shapes::*;
 use crate::slices::Part;
@@ -65,11 +65,7 @@ fn round_of(prepared: &dyn Prepared, plan: &Plan, operations_per_thread: u64) ->
         prepared.work(plan, &Part::alone(me, operations_per_thread), &mut seat);
         (seat.updates, seat.checksum_errors)
     };
-    let threads = 0..plan.operations.len();
-    let done: Vec<(u64, u64)> = thread::scope(|scope| {
-        let threads: Vec<_> = threads.map(|me| scope.spawn(move || work(me))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
-    });
+    let done = threads(plan.operations.len(), work);
     let wrong_at_rest = prepared.settle();
     Outcome {
         updates: done.iter().map(|(updates, _)| updates).sum(),

@@ -84,10 +84,8 @@ fn resident_bytes() -> Option<u64> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::super::tests::is_alone;
     use super::*;
-
-    const TEST: &str = "cases::domains::tests::memory_is_counted_when_it_is_used";
+    use crate::common::again::*;
 
     /// A kilobyte that is there from the first section on.
     struct Big(std::sync::OnceLock<Box<[u8; 1024]>>);
@@ -108,9 +106,7 @@ mod tests {
     /// In a process of its own: other tests allocate, too.
     #[test]
     fn memory_is_counted_when_it_is_used() {
-        if !is_alone(TEST) {
-            return;
-        }
+        in_its_own_process!();
         let of = |used| measure::<Big>(used, 2000).values[0];
         let never = of(Used::Never);
         assert!(never < 64.0, "{never}");

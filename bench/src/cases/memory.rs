@@ -47,18 +47,14 @@ fn plain_bytes(objects: u64) -> Option<f64> {
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
-    use super::super::tests::is_alone;
     use super::*;
+    use crate::common::again::*;
     use crate::rivals;
-
-    const TEST: &str = "cases::memory::tests::a_waiting_object_costs_a_pointer_at_least";
 
     /// In a process of its own: other tests allocate and free meanwhile.
     #[test]
     fn a_waiting_object_costs_a_pointer_at_least() {
-        if !is_alone(TEST) {
-            return;
-        }
+        in_its_own_process!();
         for (name, make) in rivals::that(|rival| rival.replace.filter(|_| rival.hoards)) {
             let seen = measure(make, 20_000);
             assert!((4.0..500.0).contains(&seen.values[0]), "{name}: {seen:?}");

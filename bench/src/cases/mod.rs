@@ -40,8 +40,6 @@ pub(crate) mod object;
 pub(crate) mod replace;
 pub(crate) mod stall;
 pub(crate) mod store;
-#[cfg(test)]
-pub(crate) mod tests;
 pub(crate) mod tools;
 pub(crate) mod tree;
 pub(crate) mod update;

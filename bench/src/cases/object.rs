@@ -71,6 +71,7 @@ mod tests {
     use quiescence::sync::Counter;
 
     use super::*;
+    use crate::common::threads::threads;
     use crate::locks::{InPlace, Locks};
     use crate::serve::Replace;
 
@@ -91,13 +92,9 @@ mod tests {
         let _turn = turn();
         assert_eq!(size_of::<Object<InPlace<Standard>>>(), OBJECT_BYTES);
         let before = InPlace::<Standard>::freed().sum();
-        std::thread::scope(|scope| {
-            for _ in 0..34 {
-                scope.spawn(|| {
-                    for _ in 0..1000 {
-                        drop(Object::<InPlace<Standard>, 8>::new());
-                    }
-                });
+        threads(34, |_| {
+            for _ in 0..1000 {
+                drop(Object::<InPlace<Standard>, 8>::new());
             }
         });
         drop(Object::<InPlace<Standard>, 8>::new());

@@ -141,18 +141,14 @@ impl Phase {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::is_alone;
     use super::*;
+    use crate::common::again::*;
     use crate::rivals;
-
-    const TEST: &str = "cases::stall::tests::what_a_stalled_reader_holds_up_is_seen";
 
     /// In a process of its own: other tests allocate and free meanwhile.
     #[test]
     fn what_a_stalled_reader_holds_up_is_seen() {
-        if !is_alone(TEST) {
-            return;
-        }
+        in_its_own_process!();
         const STALL: Duration = Duration::from_millis(20);
         for (name, (make, hoards, ours)) in
             rivals::that(|rival| Some((rival.replace?, rival.hoards, rival.ours)))

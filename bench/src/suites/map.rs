@@ -283,17 +283,18 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
     Planned { duration: planned.duration + filling, ..planned }
 }
 
-/// All that there is to measure with this load, in the order of their groups.
-#[cfg(test)]
-fn all(load: &Load, quick: bool) -> impl Iterator<Item = Scene> {
-    SUITES.map.cases.iter().flat_map(move |of| scenes(of, load, quick))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Session;
     use super::*;
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    use crate::common::again::*;
     use crate::host::Quiet;
+
+    /// All that there is to measure with this load, in the order of their groups.
+    fn all(load: &Load, quick: bool) -> impl Iterator<Item = Scene> {
+        SUITES.map.cases.iter().flat_map(move |of| scenes(of, load, quick))
+    }
 
     fn names(names: &[&str]) -> Vec<String> {
         names.iter().map(|&name| name.to_owned()).collect()
@@ -342,12 +343,8 @@ mod tests {
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn maps_that_do_not_fit_into_memory_are_refused_before_one_is_built() {
-        const TEST: &str =
-            "suites::map::tests::maps_that_do_not_fit_into_memory_are_refused_before_one_is_built";
-        // In a process of its own: other tests allocate and free meanwhile.
-        if !crate::cases::tests::is_alone(TEST) {
-            return;
-        }
+        // Other tests allocate and free meanwhile.
+        in_its_own_process!();
         let prepared = |entries, memory_available_bytes| {
             let (entries, memory_available_bytes) = (vec![entries], Some(memory_available_bytes));
             let load = Load { entries, memory_available_bytes, ..Load::default() };

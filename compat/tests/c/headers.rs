@@ -44,8 +44,9 @@ fn versions() -> impl Iterator<Item = Version> {
     [(Version::V13, v13), (Version::V15, v15)].into_iter().filter_map(|(v, met)| met.then_some(v))
 }
 
-/// What is left out on purpose: the names that `tests/headers/exceptions.txt` has for `what`.
-fn excepted(what: &str) -> impl Iterator<Item = &'static str> {
+/// What is left out, or used, on purpose: the names that `tests/headers/exceptions.txt` has for
+/// `what`.
+pub(crate) fn excepted(what: &str) -> impl Iterator<Item = &'static str> {
     let paragraphs = include_str!("../headers/exceptions.txt").split("\n\n").skip(1);
     let of_it = paragraphs.filter(move |text| text.starts_with(&format!("{what}: ")));
     of_it.flat_map(|text| text.lines().skip(1).flat_map(str::split_whitespace))

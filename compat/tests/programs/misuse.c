@@ -144,16 +144,25 @@ static void nothing(struct rcu_head *head)
 	(void)head;
 }
 
+static int runs, may_end;
+
+static void stays(struct rcu_head *head)
+{
+	(void)head;
+	flag_set(&runs);
+	flag_await(&may_end);
+}
+
+/* While the worker is in a callback, so that it does not take the head in between. */
 MISTAKE(head_queued_twice, "is queued while it waits already", 1)
 {
-	static struct rcu_head head;
+	static struct rcu_head long_one, head;
 
-	rcu_register_thread();
-	rcu_read_lock();
+	call_rcu(&long_one, stays);
+	flag_await(&runs);
 	call_rcu(&head, nothing);
 	call_rcu(&head, nothing);
-	rcu_read_unlock();
-	rcu_quiescent_state();
+	flag_set(&may_end);
 	rcu_barrier();
 }
 

@@ -2,6 +2,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../../quiescence/tests/common/serving.rs"]
+mod serving;
 
 mod bench;
 mod compare;

@@ -5,87 +5,27 @@ use std::ffi::c_int;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::AcqRel;
 use std::thread;
 
+use crate::common::again::*;
 use crate::common::schema::accepted_changes;
 use crate::common::{expect_code, fails, parsed, rcu};
+use crate::serving::*;
 use quiescence::Domain;
 use quiescence::hazard::{HazardDomain, HazardPointer};
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
 
-/// A program that uses the library: a test of this file, run in a process of its own.
-struct Program {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    /// Kept, so that it can write.
-    _stdout: BufReader<ChildStdout>,
-}
-
-impl Program {
-    fn start(test: &str, environment: &[(&str, &Path)]) -> Program {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
-        command.env("ROLE", "program").env_remove("QUIESCENCE_STATS");
-        command.envs(environment.iter().copied());
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
-        let mut stdout = BufReader::new(stdout);
-        let mut line = String::new();
-        while !line.contains("ready") {
-            line.clear();
-            assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "it ended before it was ready");
-        }
-        Program { child, stdin, _stdout: stdout }
-    }
-
-    /// One that serves its statistics below this directory, and has made its socket.
-    fn serving(test: &str, runtime: &Path) -> Program {
-        let environment = [("QUIESCENCE_STATS", Path::new("1")), ("XDG_RUNTIME_DIR", runtime)];
-        let program = Program::start(test, &environment);
-        wait_for(&runtime.join(format!("quiescence/{}.sock", program.pid())));
-        program
-    }
-
-    fn pid(&self) -> String {
-        self.child.id().to_string()
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        drop(self.stdin.take());
-        let status = self.child.wait().unwrap();
-        assert!(thread::panicking() || status.success(), "{status}");
-    }
-}
-
-/// In the program: tells the test, and stays until it has seen enough.
-fn ready() {
-    println!("ready");
-    std::io::stdin().read_line(&mut String::new()).unwrap();
-}
-
-fn wait_for(socket: &Path) {
-    while UnixStream::connect(socket).is_err() {
-        thread::yield_now();
-    }
-}
-
-fn has_role() -> bool {
-    std::env::var_os("ROLE").is_some()
-}
-
-fn runtime_directory() -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    directory
+/// As [`Served::by`], once it has made its socket; and its number.
+fn serving(test: &str, serve: impl FnOnce()) -> Option<(Served, String)> {
+    let served = Served::by(test, serve)?;
+    drop(connect(&served.path));
+    let pid = served.child.id().to_string();
+    Some((served, pid))
 }
 
 /// Runs `rcu top`, which finds the programs of this directory without arguments.
@@ -96,7 +36,7 @@ fn top(runtime: &Path, args: &[&str]) -> std::process::Output {
 
 #[test]
 fn what_hazard_pointers_protect_is_shown() {
-    if has_role() {
+    let serve = || {
         static NODES: HazardDomain = HazardDomain::named("nodes");
         let place = AtomicPtr::new(Box::into_raw(Box::new([0_u8; 100])));
         let mut holder = HazardPointer::new();
@@ -107,25 +47,24 @@ fn what_hazard_pointers_protect_is_shown() {
         NODES.retire(unsafe { Box::from_raw(old) });
         NODES.barrier();
         ready();
-        return drop(protected);
-    }
-    let runtime = runtime_directory();
-    let program = Program::serving("top::what_hazard_pointers_protect_is_shown", runtime.path());
-    let pid = program.pid();
-    let document = parsed(&top(runtime.path(), &[&pid, "--json", "-"]));
+        drop(protected);
+    };
+    let Some((served, pid)) = serving(this_test!(), serve) else { return };
+    let document = parsed(&top(served.runtime.path(), &[&pid, "--json", "-"]));
     let domain = &document["processes"][0]["domains"][0];
     assert_eq!((&domain["name"], &domain["objects_protected"]), (&"nodes".into(), &1.into()));
     assert!(domain["bytes_protected"].as_u64().unwrap() >= 100, "{domain}");
-    let (shown, _) = expect_code(&top(runtime.path(), &[&pid]), 0);
+    let (shown, _) = expect_code(&top(served.runtime.path(), &[&pid]), 0);
     assert!(shown.contains("kept by hazard pointers"), "{shown}");
     assert!(shown.contains("1 object"), "{shown}");
+    served.end();
 }
 
 #[test]
 fn a_process_that_serves_is_shown() {
-    if has_role() {
+    let serve = || {
         let domain = Domain::builder().name("routes").build();
-        return thread::scope(|scope| {
+        thread::scope(|scope| {
             let reads = || {
                 let _guard = domain.read();
                 scope.spawn(|| domain.synchronize());
@@ -137,13 +76,11 @@ fn a_process_that_serves_is_shown() {
             };
             thread::Builder::new().name("lookup".into()).spawn_scoped(scope, reads).unwrap();
         });
-    }
-    let runtime = runtime_directory();
-    let program = Program::serving("top::a_process_that_serves_is_shown", runtime.path());
-    let pid = program.pid();
+    };
+    let Some((served, pid)) = serving(this_test!(), serve) else { return };
 
     // Found by its own environment, wherever we would look.
-    let elsewhere = runtime_directory();
+    let elsewhere = private_directory();
     let document = parsed(&top(elsewhere.path(), &[&pid, "--json", "-"]));
     assert_eq!((&document["schema"], &document["version"]), (&"quiescence/top".into(), &1.into()));
     // A newer library may serve more.
@@ -153,7 +90,7 @@ fn a_process_that_serves_is_shown() {
     };
     assert!(!accepted.is_empty() && accepted.iter().all(is_more), "{accepted:?}");
     let process = &document["processes"][0];
-    assert_eq!(process["pid"], program.child.id());
+    assert_eq!(process["pid"], served.child.id());
     let domain = &process["domains"][0];
     assert_eq!((&domain["name"], &domain["callbacks_waiting"]), (&"routes".into(), &1.into()));
     assert_eq!(domain["longest_reader"]["thread_name"], "lookup");
@@ -167,33 +104,36 @@ fn a_process_that_serves_is_shown() {
     assert_eq!(shown.lines().count(), 1, "{shown}");
 
     // Listed, where one looks for it.
-    let (listed, _) = expect_code(&top(runtime.path(), &[]), 0);
+    let (listed, _) = expect_code(&top(served.runtime.path(), &[]), 0);
     assert!(listed.lines().any(|line| line.trim_start().starts_with(&pid)), "{listed}");
-    let document = parsed(&top(runtime.path(), &["--json", "-"]));
+    let document = parsed(&top(served.runtime.path(), &["--json", "-"]));
     let mut listed = document["processes"].as_array().unwrap().iter();
-    assert!(listed.any(|process| process["pid"] == program.child.id()), "{document}");
+    assert!(listed.any(|process| process["pid"] == served.child.id()), "{document}");
+    served.end();
 }
 
 #[test]
 fn a_process_that_does_not_serve_is_told_how_it_would() {
-    if has_role() {
+    if role().is_some() {
         quiescence::synchronize();
         return ready();
     }
-    let runtime = runtime_directory();
-    let test = "top::a_process_that_does_not_serve_is_told_how_it_would";
-    let program = Program::start(test, &[("XDG_RUNTIME_DIR", runtime.path())]);
-    let (shown, said) = expect_code(&top(runtime.path(), &[&program.pid()]), 4);
+    let runtime = private_directory();
+    let environment = [("XDG_RUNTIME_DIR", runtime.path().into())];
+    let program = Served::start(this_test!(), &environment, runtime);
+    let (runtime, pid) = (program.runtime.path(), program.child.id());
+    let (shown, said) = expect_code(&top(runtime, &[&pid.to_string()]), 4);
     assert!(said.contains("QUIESCENCE_STATS=1"), "{said}");
     assert!(shown.is_empty(), "{shown}");
     // A socket without anybody behind it is no better.
-    drop(listener(runtime.path(), program.child.id()));
-    fails(&top(runtime.path(), &[&program.pid()]), 4, "QUIESCENCE_STATS=1");
+    drop(listener(runtime, pid));
+    fails(&top(runtime, &[&pid.to_string()]), 4, "QUIESCENCE_STATS=1");
+    program.end();
 }
 
 #[test]
 fn who_answers_nonsense_is_not_believed() {
-    let runtime = runtime_directory();
+    let runtime = private_directory();
     let listener = listener(runtime.path(), std::process::id());
     let pid = std::process::id().to_string();
     let answers = ["{}\n", "", "{\"schema\": \"quiescence-stats/9\"}\n"];
@@ -226,7 +166,7 @@ fn who_accepts_nobody_is_not_waited_for() {
     unsafe extern "C" {
         fn listen(socket: c_int, backlog: c_int) -> c_int;
     }
-    let runtime = runtime_directory();
+    let runtime = private_directory();
     let listener = listener(runtime.path(), std::process::id());
     // SAFETY: a socket of this test's.
     assert_eq!(unsafe { listen(listener.as_raw_fd(), 0) }, 0);
@@ -242,7 +182,7 @@ fn who_accepts_nobody_is_not_waited_for() {
 /// without echo.
 #[test]
 fn ctrl_c_ends_the_wait_for_an_answer() {
-    let runtime = runtime_directory();
+    let runtime = private_directory();
     let listener = listener(runtime.path(), std::process::id());
     let pid = std::process::id().to_string();
     for (args, dribbles) in [(&[&*pid][..], false), (&[&pid], true), (&[], false)] {
@@ -259,7 +199,7 @@ fn ctrl_c_ends_the_wait_for_an_answer() {
 /// A process takes its socket away before it ends, and was told to start with QUIESCENCE_STATS=1.
 #[test]
 fn a_process_that_ends_while_it_is_watched_is_said_to_have_ended() {
-    let runtime = runtime_directory();
+    let runtime = private_directory();
     let mut command = Command::new("sh");
     let mut child = command.env("XDG_RUNTIME_DIR", runtime.path()).stdin(Stdio::piped()).spawn();
     let child = child.as_mut().unwrap();
@@ -289,7 +229,7 @@ fn a_process_that_has_ended_is_told_apart_from_one_that_does_not_serve() {
     while !status().contains("State:\tZ") {
         thread::yield_now();
     }
-    let runtime = runtime_directory();
+    let runtime = private_directory();
     fails(&top(runtime.path(), &[&pid]), 2, &format!("there is no process {pid}"));
     assert!(child.wait().unwrap().success());
 }
@@ -297,30 +237,30 @@ fn a_process_that_has_ended_is_told_apart_from_one_that_does_not_serve() {
 /// Of a child that has its parent's environment the parent's figures were shown.
 #[test]
 fn a_child_is_not_taken_for_its_parent() {
-    if has_role() {
+    if role().is_some() {
         quiescence::synchronize();
         return ready();
     }
-    let runtime = runtime_directory();
+    let runtime = private_directory();
     let socket = runtime.path().join("app.sock");
-    let environment = [("QUIESCENCE_STATS", &*socket)];
-    let test = "top::a_child_is_not_taken_for_its_parent";
-    let program = Program::start(test, &environment);
-    wait_for(&socket);
+    let program = Served::at(this_test!(), &socket);
+    drop(connect(&socket));
     // A shell that waits for words, which do not come.
-    let mut child = Command::new("sh").envs(environment).stdin(Stdio::piped()).spawn().unwrap();
-    parsed(&top(runtime.path(), &[&program.pid(), "--json", "-"]));
+    let mut shell = Command::new("sh");
+    let mut child = shell.env("QUIESCENCE_STATS", &socket).stdin(Stdio::piped()).spawn().unwrap();
+    parsed(&top(runtime.path(), &[&program.child.id().to_string(), "--json", "-"]));
     fails(&top(runtime.path(), &[&child.id().to_string()]), 4, "does not serve");
     // The list has no process whose socket is elsewhere, and said that none serves.
     let (listed, _) = expect_code(&top(runtime.path(), &[]), 0);
     assert!(listed.contains("rcu top PID"), "{listed}");
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
+    program.end();
 }
 
 #[test]
 fn processes_that_are_not_ours_are_named() {
-    let runtime = runtime_directory();
+    let runtime = private_directory();
     // Unless we are the same user as the first process.
     let of_first = fs::metadata("/proc/1").map(|found| std::os::unix::fs::MetadataExt::uid(&found));
     let ours = fs::metadata("/proc/self").map(|found| std::os::unix::fs::MetadataExt::uid(&found));

@@ -2,8 +2,12 @@
 
 #![allow(dead_code, reason = "each test file uses the part that it needs")]
 
+#[path = "../../../quiescence/tests/common/again.rs"]
+pub(crate) mod again;
 #[path = "../../../quiescence/tests/common/expect.rs"]
 pub(crate) mod expect;
+#[path = "../../../quiescence/tests/common/limited.rs"]
+mod limited;
 pub(crate) mod schema;
 mod told;
 

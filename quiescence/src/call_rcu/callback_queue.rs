@@ -316,6 +316,7 @@ mod tests {
     use std::ptr;
 
     use super::*;
+    use crate::common::threads::*;
     use crate::gp::tuning::Tuning;
     use crate::os::sync::array_of;
 
@@ -458,9 +459,7 @@ mod tests {
         from.pause();
         std::thread::scope(|scope| {
             let barrier = scope.spawn(|| domain.barrier());
-            while crate::os::sync::lock(&from.shared.inner).waiters == 0 {
-                std::thread::yield_now();
-            }
+            until(|| crate::os::sync::lock(&from.shared.inner).waiters != 0);
             assert!(from.hand_over(&to).unwrap().unattended);
             barrier.join().unwrap();
         });
@@ -478,27 +477,18 @@ mod tests {
             push_unseen(&callback_queue, head);
         }
         let waits_for_visitor = || crate::os::sync::lock(&callback_queue.shared.inner).waiters != 0;
-        let (inside, leaves) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let guard = domain.read();
-                inside.wait();
-                leaves.wait();
-                drop(guard);
+        let beside_section = |leave: &dyn Fn()| {
+            std::thread::scope(|scope| {
+                let barrier = scope.spawn(|| domain.barrier());
+                until(|| domain.statistics().sleeps != 0);
+                let runner = scope.spawn(|| callback_queue.attend(Some(Duration::ZERO)));
+                until(waits_for_visitor);
+                push_unseen(&callback_queue, two); // the chain that the visitor has is torn
+                leave();
+                barrier.join().unwrap();
+                assert_eq!(runner.join().unwrap(), Ok(Left::Idle));
             });
-            inside.wait();
-            let barrier = scope.spawn(|| domain.barrier());
-            while domain.statistics().sleeps == 0 {
-                std::thread::yield_now();
-            }
-            let runner = scope.spawn(|| callback_queue.attend(Some(Duration::ZERO)));
-            while !waits_for_visitor() {
-                std::thread::yield_now();
-            }
-            push_unseen(&callback_queue, two); // the chain that the visitor has is torn
-            leaves.wait();
-            barrier.join().unwrap();
-            assert_eq!(runner.join().unwrap(), Ok(Left::Idle));
-        });
+        };
+        while_held(|| domain.read(), beside_section);
     }
 }

@@ -84,12 +84,10 @@ pub(crate) fn pay_all<T>(cell: &AtomicPtr<T>, old: *mut T, tag: usize, add: impl
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::AtomicBool;
-    use std::sync::atomic::Ordering::Relaxed;
-    use std::thread;
 
     use super::*;
     use crate::cell::ExactCell;
+    use crate::common::threads::beside;
     use crate::hazptr::bias::{BIASED, FAIR};
     use crate::os::fence::Fences;
 
@@ -97,18 +95,15 @@ mod tests {
     #[test]
     fn counts_are_exact_while_phases_change() {
         let cell = ExactCell::new(Arc::new(0_u64));
-        let stop = AtomicBool::new(false);
         let (mut biased, mut fair) = (0, 0);
-        thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while !stop.load(Relaxed) {
-                        let seen = cell.load();
-                        let again = cell.load_full();
-                        assert!(**seen <= *again, "an older value after {seen:?}");
-                    }
-                });
+        let loads = |_| {
+            || {
+                let seen = cell.load();
+                let again = cell.load_full();
+                assert!(**seen <= *again, "an older value after {seen:?}");
             }
+        };
+        beside(2, loads, || {
             for round in 0..100_u64 {
                 for _ in 0..16_384 {
                     assert_eq!(**cell.load(), round * 64);
@@ -119,7 +114,6 @@ mod tests {
                 }
                 fair += u64::from(BIAS.phase() == FAIR);
             }
-            stop.store(true, Relaxed);
         });
         assert_eq!(Arc::try_unwrap(cell.into_inner()), Ok(100 * 64));
         assert!(fair > 0, "64 stores in a row, and never fair");

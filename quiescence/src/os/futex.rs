@@ -98,7 +98,7 @@ pub(super) mod twin {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::{AtomicU32, is_portable, wait, wait_shared, wake_all};
-    use crate::common::processes::*;
+    use crate::common::{processes::*, threads::until};
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
     use std::sync::mpsc;
@@ -155,14 +155,10 @@ mod tests {
                 is_held.store(true, SeqCst);
                 // The fork waits for this thread. A fork that did not would end long before.
                 let began = Instant::now();
-                while !is_forked.load(SeqCst) && began.elapsed() < Duration::from_millis(500) {
-                    thread::yield_now();
-                }
+                until(|| is_forked.load(SeqCst) || began.elapsed() >= Duration::from_millis(500));
                 drop(held);
             });
-            while !is_held.load(SeqCst) {
-                thread::yield_now();
-            }
+            until(|| is_held.load(SeqCst));
             in_child(|| assert!(super::twin::LOCK.is_free(), "the lock is held in the child"));
             is_forked.store(true, SeqCst);
         });

@@ -182,6 +182,7 @@ mod tests {
     #![cfg_attr(not(target_os = "linux"), allow(unused_imports, reason = "some tests are Linux's"))]
 
     use super::*;
+    use crate::common::threads::until;
     use crate::os::thread::id;
 
     fn stat(line: &str) -> Option<(Option<String>, ThreadState)> {
@@ -285,8 +286,6 @@ mod tests {
     fn a_thread_that_is_gone_has_ended() {
         let thread = std::thread::spawn(id).join().unwrap();
         // The kernel may take a moment longer than `join`.
-        while look_at(thread).state != ThreadState::Ended {
-            std::thread::yield_now();
-        }
+        until(|| look_at(thread).state == ThreadState::Ended);
     }
 }

@@ -361,22 +361,18 @@ pub(crate) unsafe fn give_line_back(line: *mut u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::common::threads::threads;
 
     #[test]
     fn sums_are_exact_while_counters_grow() {
         const EACH: u64 = if cfg!(miri) { GROWS_EVERY as u64 } else { 10_000 };
         let cells = PerCpuCounters::<4>::new();
-        std::thread::scope(|scope| {
-            for thread in 0..4 {
-                let cells = &cells;
-                scope.spawn(move || {
-                    for _ in 0..EACH {
-                        if !cells.try_increment(thread) {
-                            cells.add_slow(thread, 1);
-                        }
-                        cells.add_slow(3 - thread, 2);
-                    }
-                });
+        threads(4, |thread| {
+            for _ in 0..EACH {
+                if !cells.try_increment(thread) {
+                    cells.add_slow(thread, 1);
+                }
+                cells.add_slow(3 - thread, 2);
             }
         });
         assert_eq!([0, 1, 2, 3].map(|word| cells.sum(word)), [3 * EACH; 4]);
@@ -398,23 +394,17 @@ mod tests {
     #[test]
     fn a_place_has_one_owner() {
         static ARENA: Arena = Arena::new(2);
-        std::thread::scope(|scope| {
-            for mark in 1..5 {
-                scope.spawn(move || {
-                    for round in 0..if cfg!(miri) { 200 } else { 20_000 } {
-                        let value = mark << 32 | round;
-                        let mine = [1, 2, 4].map(|words| (words, ARENA.take(words).unwrap()));
-                        for (words, place) in mine {
-                            ARENA.each(place, words, |word| {
-                                assert_eq!(word.swap(value, Relaxed), 0);
-                            });
-                        }
-                        for (words, place) in mine {
-                            ARENA.each(place, words, |word| assert_eq!(word.load(Relaxed), value));
-                            ARENA.give_back(place, words);
-                        }
-                    }
-                });
+        threads(4, |thread| {
+            for round in 0..if cfg!(miri) { 200 } else { 20_000 } {
+                let value = (thread as u64 + 1) << 32 | round;
+                let mine = [1, 2, 4].map(|words| (words, ARENA.take(words).unwrap()));
+                for (words, place) in mine {
+                    ARENA.each(place, words, |word| assert_eq!(word.swap(value, Relaxed), 0));
+                }
+                for (words, place) in mine {
+                    ARENA.each(place, words, |word| assert_eq!(word.load(Relaxed), value));
+                    ARENA.give_back(place, words);
+                }
             }
         });
     }

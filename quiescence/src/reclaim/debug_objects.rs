@@ -152,16 +152,11 @@ pub(crate) use imp::{check_reachable, forget, free, note, poison};
 
 #[cfg(all(test, debug_assertions, not(quiescence_mutants)))]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::SeqCst};
+    use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
     use std::{ptr, thread};
 
     use super::*;
-
-    fn message(f: impl FnOnce()) -> String {
-        let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("must panic");
-        *payload.downcast::<String>().expect("a formatted message")
-    }
+    use crate::common::threads::{beside, panic_of};
 
     fn address<T>(object: &T) -> *const () {
         ptr::from_ref(object).cast()
@@ -173,12 +168,12 @@ mod tests {
         let first = line!() + 1;
         note(address(&object), 4);
         let second = line!() + 1;
-        let said = message(|| note(address(&object), 4));
+        let said = panic_of(|| note(address(&object), 4));
         for line in [first, second] {
             assert!(said.contains(&format!("debug_objects.rs:{line}:")), "{said}");
         }
         // It still waits, once.
-        assert!(message(|| note(address(&object), 4)).contains("twice"));
+        assert!(panic_of(|| note(address(&object), 4)).contains("twice"));
         forget(address(&object));
         note(address(&object), 4);
         forget(address(&object));
@@ -201,7 +196,7 @@ mod tests {
         note(address(&object), 4);
         check_reachable(address(&object), || false);
         let loaded = line!() + 1;
-        let said = message(|| check_reachable(address(&object), || true));
+        let said = panic_of(|| check_reachable(address(&object), || true));
         for line in [retired, loaded] {
             assert!(said.contains(&format!("debug_objects.rs:{line}:")), "{said}");
         }
@@ -216,21 +211,17 @@ mod tests {
     fn a_reader_beside_an_updater_that_makes_no_mistake_is_never_refused() {
         let domain = crate::Domain::new();
         let place = AtomicPtr::new(Box::into_raw(Box::new(0_u64)));
-        let stop = AtomicBool::new(false);
-        let update = || {
-            for new in 1.. {
-                let old = place.swap(Box::into_raw(Box::new(new)), SeqCst);
+        let update = |_| {
+            || {
+                let old = place.swap(Box::into_raw(Box::new(1)), SeqCst);
                 note(old.cast(), 8);
                 domain.synchronize();
                 forget(old.cast());
                 // SAFETY: from a box, unlinked, and after a grace period.
                 free(unsafe { Box::from_raw(old) });
-                if stop.load(SeqCst) {
-                    break;
-                }
             }
         };
-        let read = || {
+        beside(1, update, || {
             let mut seen_waiting = 0;
             while seen_waiting < if cfg!(miri) { 3 } else { 20 } {
                 let _guard = domain.read();
@@ -241,12 +232,6 @@ mod tests {
                     place.load(SeqCst) == seen
                 });
             }
-        };
-        thread::scope(|scope| {
-            scope.spawn(update);
-            let outcome = catch_unwind(AssertUnwindSafe(read));
-            stop.store(true, SeqCst);
-            assert!(outcome.is_ok(), "refused");
         });
         // SAFETY: from a box, and no thread is left.
         drop(unsafe { Box::from_raw(place.into_inner()) });

@@ -158,9 +158,9 @@ mod tests {
     use std::ptr;
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::sync::{Arc, mpsc};
-    use std::thread::{self, ThreadId};
+    use std::thread;
 
-    use crate::Weigh;
+    use crate::common::threads::{OnDrop, gate, until};
     use crate::domain::hazard::{HazardDomain, HazardPointer};
     use crate::os::sync::AtomicPtr;
     use crate::reclaim::domain_state::Named;
@@ -173,17 +173,6 @@ mod tests {
     fn read() {
         let refused = std::panic::catch_unwind(|| drop(crate::read())).is_err();
         READ[usize::from(refused)].fetch_add(1, SeqCst);
-    }
-
-    /// Says which thread drops it.
-    struct Says(mpsc::Sender<ThreadId>);
-
-    impl Weigh for Says {}
-
-    impl Drop for Says {
-        fn drop(&mut self) {
-            self.0.send(thread::current().id()).unwrap();
-        }
     }
 
     fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::thread_queue::Queue, f: F) {
@@ -210,8 +199,9 @@ mod tests {
     #[test]
     fn what_is_kept_is_not_freed_where_a_thread_looks_at_its_sections() {
         let (sender, dropped_by) = mpsc::channel();
+        let says = move || sender.send(thread::current().id()).unwrap();
         let (hazards, mut holder) = (HazardDomain::new(), HazardPointer::new());
-        let place = AtomicPtr::new(Box::into_raw(Box::new(Says(sender))));
+        let place = AtomicPtr::new(Box::into_raw(Box::new(OnDrop(says))));
         // SAFETY: from a box, and retired below.
         let protected = unsafe { holder.protect(&place) };
         // SAFETY: from a box, and no thread finds it any more.
@@ -238,20 +228,17 @@ mod tests {
         let core = unsafe { &*handles.as_ptr() };
         // Not by `call`, which tells the worker: then the worker might have the last handle.
         add(&core.queues.add_of_nobody(core, Contents::Closures), read);
-        let (has_read, is_told) = mpsc::channel();
-        let (locked, may_end) = mpsc::channel::<()>();
+        let (mut stays, has_read, locked) = gate();
         let reader = thread::spawn(move || {
             drop(inside.read());
             drop(inside);
-            has_read.send(()).unwrap();
-            may_end.recv().unwrap();
+            stays();
         });
-        is_told.recv().unwrap();
+        has_read.recv().unwrap();
         let held = core.grace_periods.registry();
-        locked.send(()).unwrap();
-        while handles.strong_count() < 2 {
-            thread::yield_now(); // until the ending thread has a handle, and waits for the registry
-        }
+        drop(locked);
+        // Until the ending thread has a handle, and waits for the registry.
+        until(|| handles.strong_count() >= 2);
         drop(domain);
         drop(held);
         reader.join().unwrap();

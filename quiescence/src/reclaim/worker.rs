@@ -444,7 +444,7 @@ mod tests {
 
     use super::*;
     use crate::Domain;
-    use crate::common::processes::*;
+    use crate::common::{processes::*, threads::*};
     use crate::domain::builder::Builder;
     use crate::domain::hazard::{HazardDomain, HazardPointer};
     use crate::domain::tag::DomainTag;
@@ -488,9 +488,7 @@ mod tests {
         let domain = Domain::new();
         domain.tune(Tuning { lazy: Duration::MAX, ..domain.tuning() });
         domain.call(|| ()).unwrap();
-        while forking::end_threads() {
-            std::thread::yield_now();
-        }
+        until(|| !forking::end_threads());
         let (sender, called) = mpsc::channel();
         domain.call_hurry(move || sender.send(()).unwrap()).unwrap();
         called.recv_timeout(Duration::from_secs(60)).expect("there is a worker");
@@ -505,22 +503,17 @@ mod tests {
         domain.tune(Tuning { objects_max: 1, ..domain.tuning() });
         srcu.tune(domain.tuning());
         let (sender, ended) = mpsc::channel();
-        let (inside, held) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let guard = domain.read();
-                for _ in 0..2 {
-                    domain.call(|| ()).unwrap(); // the second is one over the limit
-                    drop(srcu.try_retire(Box::new(7))); // as well
-                }
-                inside.wait();
-                held.wait();
-                drop(guard);
-                sender.send(()).unwrap();
-            });
-            inside.wait();
+        let section = || {
+            let guard = domain.read();
+            for _ in 0..2 {
+                domain.call(|| ()).unwrap(); // the second is one over the limit
+                drop(srcu.try_retire(Box::new(7))); // as well
+            }
+            (guard, OnDrop(move || sender.send(()).unwrap()))
+        };
+        while_held(section, |leave| {
             let lock = WORKER.lock();
-            held.wait();
+            leave();
             let ended = ended.recv_timeout(Duration::from_secs(60));
             drop(lock);
             ended.expect("the section has ended");
@@ -570,9 +563,7 @@ mod tests {
                 *due_ns = LATE_NS;
             }
         };
-        while due_ns(&mut make_late) != Some(LATE_NS) {
-            std::thread::yield_now();
-        }
+        until(|| due_ns(&mut make_late) == Some(LATE_NS));
         domain.retire(Box::new(8));
         assert!(due_ns(&mut |_| ()).is_none_or(|due_ns| due_ns < LATE_NS), "it waits too long");
         drop(protected);

@@ -225,6 +225,7 @@ impl AtFork for Sections {
 #[cfg(all(test, unix, not(miri)))]
 mod tests {
     use super::*;
+    use crate::common::threads::*;
     use crate::rseq::grace_period;
 
     /// Forks. The child runs `f`, which continues what the fork interrupted, within 20 s.
@@ -256,14 +257,7 @@ mod tests {
     /// have.
     #[test]
     fn a_fork_between_any_two_steps_of_a_section() {
-        let (inside, outside) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let _section = FallbackSection::begin();
-                inside.wait();
-                outside.wait();
-            });
-            inside.wait();
+        while_held(FallbackSection::begin, |_| {
             in_child(is_at_rest);
             let marked = Inside::begin();
             in_child(|| {
@@ -291,7 +285,6 @@ mod tests {
                 drop(marked);
                 is_at_rest();
             });
-            outside.wait();
         });
     }
 
@@ -307,9 +300,7 @@ mod tests {
                 grace_period();
                 is_over.store(true, Release);
             });
-            while sleeps() == before && !is_over.load(Acquire) {
-                std::thread::yield_now();
-            }
+            until(|| sleeps() != before || is_over.load(Acquire));
             let too_early = is_over.load(Acquire);
             drop(section);
             assert!(!too_early, "the section had begun before");

@@ -10,11 +10,12 @@
 use std::arch::asm;
 use std::hint::spin_loop;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
+use std::sync::atomic::{AtomicPtr, AtomicU64};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::{grace_period, section};
+use crate::common::threads::{beside, until};
 use crate::os::{fence, percpu};
 use crate::tuning::PerCpuPath;
 
@@ -99,13 +100,13 @@ fn read_slowly_in_section(place: &AtomicPtr<Object>, turns: u64) -> (Option<[u64
 
 type Read = fn(&AtomicPtr<Object>, u64) -> (Option<[u64; 4]>, u64);
 
-fn read_until(stop: &AtomicBool, read: Read, place: &AtomicPtr<Object>, found: &Found) {
+fn reads(read: Read, place: &AtomicPtr<Object>, found: &Found) -> impl FnMut() {
     let mut turns = 1;
-    while !stop.load(Relaxed) {
+    move || {
         turns = turns * 7 % 19_997; // from 1 to 19,996
         let (words, begun_anew) = read(place, turns);
         found.begun_anew.fetch_add(begun_anew, Relaxed);
-        let Some(words) = words else { continue };
+        let Some(words) = words else { return };
         let good = words != [POISON; 4] && words == [words[0]; 4];
         if good { &found.whole } else { &found.bad }.fetch_add(1, Relaxed);
     }
@@ -119,14 +120,10 @@ fn updates(most: u64, read: Read, grace_period: impl Fn()) -> Found {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let objects = [0, POISON].map(|word| [word; 4].map(AtomicU64::new));
     let place = AtomicPtr::new((&raw const objects[0]).cast_mut());
-    let (stop, found) = (AtomicBool::new(false), Found::default());
-    thread::scope(|scope| {
-        for _ in 0..READERS {
-            scope.spawn(|| read_until(&stop, read, &place, &found));
-        }
-        while found.whole.load(Relaxed) < READERS as u64 {
-            thread::yield_now();
-        }
+    let found = Found::default();
+    let begin = |_| reads(read, &place, &found);
+    beside(READERS, begin, || {
+        until(|| found.whole.load(Relaxed) >= READERS as u64);
         for update in 1..=most {
             let [old, new] = if update % 2 == 0 { [1, 0] } else { [0, 1] };
             objects[new].iter().for_each(|word| word.store(update, Relaxed));
@@ -144,7 +141,6 @@ fn updates(most: u64, read: Read, grace_period: impl Fn()) -> Found {
                 thread::yield_now();
             }
         }
-        stop.store(true, Relaxed);
     });
     found
 }

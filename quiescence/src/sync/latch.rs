@@ -246,6 +246,7 @@ impl<T: NoUninit + fmt::Debug> fmt::Debug for Latch<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::common::threads::until;
     use std::sync::atomic::AtomicBool;
     use std::thread;
 
@@ -268,9 +269,7 @@ mod tests {
                 latch.write(2);
                 is_through.store(true, Release);
             });
-            while latch.sequence.load(Acquire) == 0 {
-                thread::yield_now();
-            }
+            until(|| latch.sequence.load(Acquire) != 0);
             for _ in 0..100 {
                 assert_eq!((latch.read(), latch.sequence.load(Acquire)), (1, 1));
                 assert!(!is_through.load(Acquire));

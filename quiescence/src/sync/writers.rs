@@ -215,6 +215,7 @@ impl Writers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::common::threads::until;
     use std::thread;
 
     /// Those who wait asleep come in the order of their turns.
@@ -231,9 +232,7 @@ mod tests {
                     order.lock().unwrap().push(sleeper);
                     writers.let_go(number + ONE);
                 });
-                while writers.came.load(Relaxed) != sleeper + 1 {
-                    thread::yield_now();
-                }
+                until(|| writers.came.load(Relaxed) == sleeper + 1);
             }
             writers.let_go(number + ONE);
         });

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unused_imports, unused_macros)]
 
+pub(crate) mod again;
 pub(crate) mod expect;
 pub(crate) mod limited;
 #[cfg(target_os = "linux")]
@@ -9,6 +10,7 @@ pub(crate) mod shuffle;
 pub(crate) mod storm;
 pub(crate) mod memory;
 pub(crate) mod processes;
+pub(crate) mod threads;
 pub(crate) mod user_types;
 
 pub(crate) use std::cell::{Cell, RefCell};
@@ -35,7 +37,8 @@ use quiescence::tuning::{Fences, PerCpuPath};
 pub(crate) use quiescence::{AtLimit, Domain, Rcu, RcuOption, Srcu, Weigh};
 
 pub(crate) use processes::*;
-pub(crate) use user_types::{Count, Counted, Dropped, OnDrop, Random, Woken, hasher};
+pub(crate) use threads::*;
+pub(crate) use user_types::{Count, Counted, Dropped, Random, Woken, hasher};
 
 /// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
 pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
@@ -59,75 +62,10 @@ pub(crate) fn beside_a_section<K: DomainTag, R>(
     while_held(|| domain.read(), f)
 }
 
-/// Calls `f` while another thread holds what `begin` returns, until `f` calls its argument, returns
-/// or panics.
-pub(crate) fn while_held<G, R>(
-    begin: impl FnOnce() -> G + Send,
-    f: impl FnOnce(&dyn Fn()) -> R,
-) -> R {
-    let (entered, leave, left) = (Barrier::new(2), Barrier::new(2), Cell::new(false));
-    let let_go = || {
-        if !left.replace(true) {
-            leave.wait();
-        }
-    };
-    thread::scope(|scope| {
-        let holder = scope.spawn(|| {
-            let held = begin();
-            entered.wait();
-            leave.wait();
-            drop(held);
-        });
-        entered.wait();
-        let at_the_end = OnDrop(&let_go);
-        let result = f(&let_go);
-        drop(at_the_end);
-        holder.join().unwrap(); // with its thread-locals
-        result
-    })
-}
-
 /// A closure that counts its calls.
 pub(crate) fn counting<C: Count>(calls: &Arc<C>) -> impl FnMut() + Send + use<C> {
     let calls = Arc::clone(calls);
     move || calls.one_more()
-}
-
-/// Has so many threads call `f`, each with its number; what they return, in their order.
-pub(crate) fn threads<R: Send>(many: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
-    thread::scope(|scope| {
-        let f = &f;
-        let threads: Vec<_> = (0..many).map(|number| scope.spawn(move || f(number))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
-}
-
-/// Has so many threads do something again and again, until `f` has returned or panics: each calls
-/// what `begin` returns for its number.
-pub(crate) fn beside<R, A: FnMut()>(
-    many: usize,
-    begin: impl Fn(usize) -> A + Sync,
-    f: impl FnOnce() -> R,
-) -> R {
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let (begin, stop) = (&begin, &stop);
-        let _at_the_end = OnDrop(|| stop.store(true, Relaxed));
-        for number in 0..many {
-            scope.spawn(move || {
-                let mut again = begin(number);
-                while !stop.load(Relaxed) {
-                    again();
-                }
-            });
-        }
-        f()
-    })
-}
-
-/// Calls `f` on a thread of its own, and waits for the end of that.
-pub(crate) fn elsewhere<R: Send>(f: impl FnOnce() -> R + Send) -> R {
-    thread::scope(|scope| scope.spawn(f).join().unwrap())
 }
 
 /// Has `f` called where the calling thread's locals are destroyed: after the library's own, if the
@@ -138,13 +76,6 @@ pub(crate) fn at_thread_end(f: impl FnMut() + 'static) {
         static AT_END: RefCell<Vec<AtEnd>> = const { RefCell::new(Vec::new()) };
     }
     AT_END.with_borrow_mut(|all| all.push(OnDrop(Box::new(f))));
-}
-
-/// Lets other threads run until it is so.
-pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
-    while !is_so() {
-        thread::yield_now();
-    }
 }
 
 /// Lets other threads run until some updater has gone to sleep in `domain`.
@@ -175,14 +106,8 @@ pub(crate) fn beside_a_sleeper<K: DomainTag, R>(
 
 /// Keeps the worker in a callback until what is returned is dropped.
 pub(crate) fn occupy_the_worker() -> impl Sized {
-    let (enter, entered) = mpsc::channel();
-    let (leave, may_leave) = mpsc::channel::<()>();
     // Of a domain of its own, whose end would run it.
-    let busy = Domain::new();
-    let blocks = move || {
-        enter.send(()).unwrap();
-        _ = may_leave.recv();
-    };
+    let (busy, (blocks, entered, leave)) = (Domain::new(), gate());
     busy.call_hurry(blocks).unwrap();
     entered.recv().unwrap();
     (leave, busy)
@@ -201,13 +126,6 @@ pub(crate) fn worker() -> thread::ThreadId {
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: asks for a number.
     unsafe { libc::gettid() }.cast_unsigned()
-}
-
-/// What `f` says when it panics, which it must.
-pub(crate) fn panic_of<R>(f: impl FnOnce() -> R) -> String {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { panic!("it does not panic") };
-    let said = payload.downcast_ref::<&str>().map(|said| (*said).to_owned());
-    said.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
 /// Whether a thread of this process, or none yet (0), sleeps or has ended.

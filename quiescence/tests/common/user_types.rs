@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use quiescence::Weigh;
 use quiescence::cell::{self, RefCnt};
 
+use super::OnDrop;
+
 /// A number that others read while it is counted. It orders as little as a test can do with, or it
 /// would stand in for an ordering of the library's that is missing.
 pub(crate) trait Count: Send + Sync + 'static {
@@ -91,17 +93,7 @@ impl std::task::Wake for Woken {
     }
 }
 
-/// Calls a function where it is dropped.
-#[derive(Debug)]
-pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
-
 impl<F: FnMut()> Weigh for OnDrop<F> {}
-
-impl<F: FnMut()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        self.0();
-    }
-}
 
 /// Numbers without a pattern, the same in each run: SplitMix64.
 #[derive(Debug)]

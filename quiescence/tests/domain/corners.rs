@@ -144,14 +144,9 @@ fn what_is_unlinked_in_sections_does_not_pile_up_on_an_old_debt() {
 #[test]
 fn a_closure_that_runs_at_the_end_of_a_domain_does_not_wait_for_the_worker() {
     let (ending, full) = (Domain::new(), domain_with_limit(1, 1 << 20));
-    let (begins, began) = mpsc::channel();
-    let (drops, dropped) = mpsc::channel::<()>();
-    let closure = move || {
-        begins.send(()).unwrap();
-        _ = dropped.recv();
-    };
+    let (closure, entered, leave_it) = gate();
     ending.call_hurry(closure).unwrap();
-    began.recv().unwrap();
+    entered.recv().unwrap();
     beside_a_section(&full, |leave| {
         full.call(|| ()).unwrap(); // there is no room for another one
         let (tells, told) = mpsc::channel();
@@ -159,7 +154,7 @@ fn a_closure_that_runs_at_the_end_of_a_domain_does_not_wait_for_the_worker() {
         ending.call(move || tells.send(there.call(|| ()).is_err()).unwrap()).unwrap();
         // The worker is in a callback of it, and has the last handle now.
         drop(ending);
-        drop(drops);
+        drop(leave_it);
         assert!(told.recv().unwrap(), "as in every callback");
         leave();
     });

@@ -184,26 +184,20 @@ fn callbacks_of_a_thread_run_in_order() {
 /// Values without a drop are freed many at a time, those of a kind that stand next to each other.
 #[test]
 fn values_with_and_without_drops_are_each_freed_once() {
-    struct Numbered(u64, mpsc::Sender<u64>);
-
-    impl Drop for Numbered {
-        fn drop(&mut self) {
-            self.1.send(self.0).unwrap();
-        }
-    }
-
-    impl Weigh for Numbered {}
-
     let (domain, (sender, dropped)) = (Domain::new(), mpsc::channel());
+    let number = |number: u64| {
+        let sender = sender.clone();
+        OnDrop(move || sender.send(number).unwrap())
+    };
     let small = Rcu::new_in(0_u64, domain.clone());
     let large = Rcu::new_in([0_u64; 100], domain.clone());
-    let numbered = Rcu::new_in(Numbered(0, sender.clone()), domain.clone());
+    let numbered = Rcu::new_in(number(0), domain.clone());
     let guard = domain.read();
     const RUNS: u64 = rounds(60, 8);
     for run in 0..RUNS {
         (0..run).for_each(|number| small.store(number));
         (0..run / 2).for_each(|number| large.store([number; 100]));
-        numbered.store(Numbered(run + 1, sender.clone()));
+        numbered.store(number(run + 1));
     }
     assert_eq!(domain.statistics().callbacks_run, 0);
     drop(guard);
@@ -328,21 +322,6 @@ fn a_slow_closure_holds_up_no_object() {
     assert_eq!(settled(&domain, &live), 0);
 }
 
-/// Fails if it is dropped by a thread that is in a section, which a flag shows it.
-struct NotInSection {
-    updater: thread::ThreadId,
-    in_section: Arc<AtomicBool>,
-    failed: Arc<AtomicUsize>,
-}
-
-impl Drop for NotInSection {
-    fn drop(&mut self) {
-        if thread::current().id() == self.updater && self.in_section.load(SeqCst) {
-            self.failed.fetch_add(1, SeqCst);
-        }
-    }
-}
-
 #[test]
 fn a_section_of_another_domain_frees_nothing_either() {
     let (mine, other) = (Domain::new(), Domain::new());
@@ -351,7 +330,12 @@ fn a_section_of_another_domain_frees_nothing_either() {
     let retire = |count| {
         for _ in 0..count {
             let (in_section, failed) = (Arc::clone(&in_section), Arc::clone(&failed));
-            mine.retire(Box::new(NotInSection { updater, in_section, failed })).unwrap();
+            let is_dropped = move || {
+                if thread::current().id() == updater && in_section.load(SeqCst) {
+                    failed.fetch_add(1, SeqCst);
+                }
+            };
+            mine.retire(Box::new(OnDrop(is_dropped))).unwrap();
         }
     };
     retire(rounds(2_000, 20));

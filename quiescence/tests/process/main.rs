@@ -2,6 +2,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/serving.rs"]
+mod serving;
 
 mod leaks;
 mod process;

@@ -426,13 +426,10 @@ fn a_hook_that_panics_is_counted_and_called_again() {
 #[test]
 fn a_hook_that_blocks_holds_nobody_up() {
     in_its_own_process!();
-    let (enter, entered) = mpsc::channel();
-    let (leave, left) = mpsc::channel::<()>();
-    let left = Mutex::new(left);
-    let (tell, told) = mpsc::channel();
+    let (blocks, entered, leave) = gate();
+    let (blocks, (tell, told)) = (Mutex::new(blocks), mpsc::channel());
     quiescence::report::set_stall_hook(move |report| {
-        enter.send(()).unwrap();
-        let _ = left.lock().unwrap().recv(); // for as long as the test likes
+        blocks.lock().unwrap()(); // for as long as the test likes
         tell.send(report.reports_lost).unwrap();
     });
     let (domain, reader) = held_up(Domain::builder());

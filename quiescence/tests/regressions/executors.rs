@@ -117,9 +117,7 @@ fn a_grace_period_that_had_begun_does_not_count() {
         *old.into_inner().lock().unwrap() = 3;
         back.send(()).expect("somebody listens");
     });
-    while srcu.statistics().waiters == 0 && !waits.is_finished() {
-        thread::yield_now();
-    }
+    until(|| srcu.statistics().waiters != 0 || waits.is_finished());
     assert!(is_back.try_recv().is_err());
     assert_eq!(*seen.lock().unwrap(), 1);
     drop(late_section);
@@ -223,29 +221,16 @@ fn one_went_over(statistics: &Statistics) -> bool {
 }
 
 /// Updaters that block at the limit, on all threads of the runtime, and the reader that they wait
-/// for is a task.
+/// for is a task: each updates values by turns, and has objects and closures in the domain itself.
 #[test]
 fn updaters_that_block_at_the_limit_do_not_stop_the_runtime() {
     on_each_runtime(
         one_went_over,
         |place, updater, number| async move {
-            match updater % 2 {
+            match (updater + number) % 4 {
                 0 => place.value.store(number),
-                _ => place.value.update(|old| old + 1),
-            }
-        },
-        |place, _, _| place.srcu.barrier(),
-    );
-}
-
-/// The same for objects and closures of the domain itself.
-#[test]
-fn what_is_retired_and_called_at_the_limit_does_not_stop_the_runtime() {
-    on_each_runtime(
-        one_went_over,
-        |place, updater, number| async move {
-            match updater % 2 {
-                0 => place.srcu.retire(Box::new(number)).expect("in no registered section"),
+                1 => place.value.update(|old| old + 1),
+                2 => place.srcu.retire(Box::new(number)).expect("in no registered section"),
                 _ => place.srcu.call(|| ()).expect("in no registered section"),
             }
         },
@@ -274,16 +259,19 @@ fn a_store_in_ones_own_section_goes_over_the_limit_and_is_counted() {
     });
 }
 
-/// Updaters that wait as futures keep to the limit.
+/// Updaters that wait as futures keep to the limit. What is retired goes over it in no case, and
+/// closures wait for the worker.
 #[test]
 fn updaters_that_await_room_do_not_stop_the_runtime_and_keep_to_the_limit() {
     on_each_runtime(
         one_waited,
         |place, updater, number| async move {
-            match updater % 3 {
+            match (updater + number) % 5 {
                 0 => place.value.store_async(number).await,
                 1 => place.value.update_async(|old| old + 1).await,
-                _ => place.option.store_async((number % 2 == 0).then_some(number)).await,
+                2 => place.option.store_async((number % 2 == 0).then_some(number)).await,
+                3 => place.srcu.retire_async(Box::new(number)).await,
+                _ => place.srcu.call_async(|| ()).await,
             }
         },
         |place, updaters, limit| {
@@ -293,21 +281,6 @@ fn updaters_that_await_room_do_not_stop_the_runtime_and_keep_to_the_limit() {
             let most = place.most.load(SeqCst);
             assert!(most <= limit + over, "{most}: {statistics:?}");
         },
-    );
-}
-
-/// What is retired goes over the limit in no case, and closures wait for the worker.
-#[test]
-fn what_is_retired_and_called_by_tasks_that_await_room_keeps_to_the_limit() {
-    on_each_runtime(
-        one_waited,
-        |place, updater, number| async move {
-            match updater % 2 {
-                0 => place.srcu.retire_async(Box::new(number)).await,
-                _ => place.srcu.call_async(|| ()).await,
-            }
-        },
-        |_, _, _| (),
     );
 }
 

@@ -146,14 +146,10 @@ fn a_child_comes_back_from_a_wait_for_a_change() {
     let mut version = cell.version();
     thread::scope(|scope| {
         scope.spawn(|| {
-            while !sleeps_or_is_gone(waiter) {
-                thread::yield_now();
-            }
+            until(|| sleeps_or_is_gone(waiter));
             // SAFETY: to a thread that waits for this one.
             unsafe { libc::syscall(libc::SYS_tgkill, process, waiter, libc::SIGUSR2) };
-            while ENDED.load(SeqCst) == 0 {
-                thread::yield_now();
-            }
+            until(|| ENDED.load(SeqCst) != 0);
             cell.store(1);
         });
         cell.wait_changed(&mut version);

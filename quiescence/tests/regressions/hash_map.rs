@@ -123,9 +123,7 @@ fn insertions_of_absent_keys_left_nodes_without_bound() {
                 assert!(numbers.insert_if_absent(key, turn));
             }
         });
-        while domain.statistics().limit_waits == 0 && !updater.is_finished() {
-            thread::yield_now();
-        }
+        until(|| domain.statistics().limit_waits != 0 || updater.is_finished());
         let waiting = domain.statistics().bytes_waiting;
         drop(section); // before anything can fail, since the updater waits for it
         assert!(waiting <= BYTES_MAX, "{waiting} bytes wait");

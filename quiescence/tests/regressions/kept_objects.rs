@@ -264,11 +264,8 @@ fn what_is_protected_stays_within_the_limit_beside_a_drop_that_takes_long() {
     in_its_own_process!();
     let domain = hazard::global();
     tune_hazards(domain, |tuning| tuning.objects_max = MAX);
-    let ((enter, entered), (leave, may_leave)) = (mpsc::channel(), mpsc::channel::<()>());
-    let blocks = Mutex::new(move || {
-        enter.send(()).unwrap();
-        _ = may_leave.recv();
-    });
+    let (blocks, entered, leave) = gate();
+    let blocks = Mutex::new(blocks);
     domain.retire(Box::new(OnDrop(move || blocks.lock().unwrap()())));
     entered.recv().unwrap(); // on the worker
     let cell = ArcCell::from_pointee(0);

@@ -13,9 +13,7 @@ fn a_started_grace_period_does_not_wait_for_what_is_lazy() {
         domain.call(|| ()).unwrap();
         let _cookie = domain.start_poll();
         let (began, ended) = (Instant::now(), || domain.statistics().grace_periods != 0);
-        while !ended() && began.elapsed() < Duration::from_secs(60) {
-            thread::yield_now();
-        }
+        until(|| ended() || began.elapsed() >= Duration::from_secs(60));
         assert!(ended(), "{engine}: the worker does not come");
     }
 }
@@ -29,9 +27,7 @@ fn a_poll_does_not_wait_for_what_is_lazy() {
     // The last one is as large as a batch, and ends a round of additions.
     (0..17).for_each(|n| domain.retire_sized((), if n == 16 { 2 << 20 } else { 8 }).unwrap());
     let (began, cookie) = (Instant::now(), domain.cookie());
-    while !domain.poll(cookie) && began.elapsed() < Duration::from_secs(60) {
-        thread::yield_now();
-    }
+    until(|| domain.poll(cookie) || began.elapsed() >= Duration::from_secs(60));
     assert!(domain.poll(cookie), "the worker does not come");
 }
 

@@ -188,13 +188,10 @@ pub(super) fn push_head(queue: &CallbackQueue) {
 static HELPER: Mutex<Option<(Sender<()>, thread::JoinHandle<()>)>> = Mutex::new(None);
 
 pub(super) fn hold() {
-    let (leave, left) = mpsc::channel::<()>();
-    let (enter, entered) = mpsc::channel();
+    let (mut stays, entered, leave) = gate();
     let thread = thread::spawn(move || {
-        let guard = quiescence::read();
-        enter.send(()).unwrap();
-        let _ = left.recv();
-        drop(guard);
+        let _guard = quiescence::read();
+        stays();
     });
     entered.recv().unwrap();
     *HELPER.lock().unwrap() = Some((leave, thread));

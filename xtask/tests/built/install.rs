@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 
 use xtask::needs;
 
+use super::told::{expect_code, fails};
 use super::{scratch, tool};
 
 /// Registers, reads, waits for a grace period.
@@ -30,10 +31,7 @@ fn xtask(arguments: &[&str]) -> Output {
 }
 
 fn succeeds(arguments: &[&str]) -> String {
-    let output = xtask(arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {}\n{said}", output.status);
-    String::from_utf8(output.stdout).expect("paths are UTF-8")
+    expect_code(&xtask(arguments), 0).0
 }
 
 fn files(directory: &Path) -> BTreeSet<PathBuf> {
@@ -179,9 +177,7 @@ fn what_is_uninstalled_is_gone_and_nothing_else() {
     // Without the core these names are somebody else's.
     let link = other.parent().expect("a directory").with_file_name("liburcu-memb.so.8");
     fs::write(&link, "somebody else's").expect("it is written");
-    let output = xtask(&["uninstall", "--prefix", prefix]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("nothing of ours"), "{said}");
+    fails(&xtask(&["uninstall", "--prefix", prefix]), 1, "nothing of ours");
     assert!(link.exists() && other.exists());
 }
 
@@ -195,9 +191,7 @@ fn who_reads_no_further_does_not_stop_it() {
     drop(reader);
     let mut install = Command::new(env!("CARGO_BIN_EXE_xtask"));
     install.args(["install", "--prefix"]).arg(directory.path()).stdout(writer);
-    let output = install.output().expect("xtask runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    expect_code(&install.output().expect("xtask runs"), 0);
     assert!(directory.path().join("lib/quiescence/pkgconfig/quiescence.pc").exists());
 }
 
@@ -247,9 +241,7 @@ fn bad_places_are_refused_and_nothing_is_installed() {
         assert!(said.contains(complaint), "{arguments:?}: {said}");
         assert_eq!(files(directory.path()).len(), 0, "{arguments:?}");
     }
-    let output = xtask(&["install", "--destdir", ""]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("--destdir"), "{said}");
+    fails(&xtask(&["install", "--destdir", ""]), 2, "--destdir");
 }
 
 #[test]
@@ -259,9 +251,7 @@ fn a_place_that_cannot_be_written_is_named() {
     let file = directory.path().join("file");
     fs::write(&file, "in the way").expect("it is written");
     let prefix = file.to_str().expect("UTF-8");
-    let output = xtask(&["install", "--prefix", prefix]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains(prefix), "{said}");
+    fails(&xtask(&["install", "--prefix", prefix]), 1, prefix);
 }
 
 /// For its own tests the tree is found where it was built, even if it is moved.

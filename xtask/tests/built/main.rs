@@ -5,6 +5,8 @@ mod install;
 mod manual;
 mod packages;
 mod targets;
+#[path = "../../../lab/tests/common/told.rs"]
+mod told;
 
 use std::process::Command;
 use std::time::Duration;

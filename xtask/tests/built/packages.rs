@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use xtask::needs;
 
+use super::told::expect_code;
 use super::{scratch, tool};
 
 const MAINTAINER: &str = "Ada Example <ada@example.org>";
@@ -31,9 +32,7 @@ fn packages() -> &'static BTreeMap<String, PathBuf> {
 
 fn made_in(output: &Path) -> BTreeMap<String, PathBuf> {
     let made = deb(output, &[("DEBFULLNAME", "Ada Example"), ("DEBEMAIL", "ada@example.org")]);
-    let said = String::from_utf8_lossy(&made.stderr);
-    assert!(made.status.success(), "{said}");
-    let paths = String::from_utf8(made.stdout).expect("paths are UTF-8");
+    let (paths, _) = expect_code(&made, 0);
     let paths = paths.lines().map(PathBuf::from);
     paths.map(|path| (field(&path, "Package"), path)).collect()
 }

@@ -5,6 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::told::expect_code;
+
 /// Two examples of one name are one file: which of them a test ran was a matter of luck.
 #[test]
 fn no_two_examples_or_commands_have_one_name() {
@@ -12,8 +14,7 @@ fn no_two_examples_or_commands_have_one_name() {
     let output =
         cargo.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).output();
     let output = output.expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let metadata: Value = serde_json::from_str(&expect_code(&output, 0).0).expect("JSON");
     let mut owners: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for package in metadata["packages"].as_array().expect("packages") {
         for target in package["targets"].as_array().expect("targets") {

@@ -5,7 +5,7 @@
 //! - A file of Rust has at most [`LINES_MAX`] lines.
 //! - An invariant has a name of its own: no two are stated under one.
 //! - A test runs programs that each machine has which builds the workspace, or asks for others first
-//!   ([`PROGRAMS`]).
+//!   ([`Programs`]).
 //! - Each environment variable that the code names is in one table for users or for developers
 //!   ([`VARIABLES`]), and no table has others.
 //!
@@ -35,49 +35,13 @@ const UNREAD: [&str; 1] = ["xtask/tests/house/tidy.rs"];
 /// The tables of environment variables, each in a document: for users, and for developers.
 const VARIABLES: [&str; 2] = ["docs/GUIDE.md", "CONTRIBUTING.md"];
 
-/// What a program is that code of the workspace runs by its name.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Program {
-    /// It is there where the workspace is built: POSIX's shell, the C compiler, cargo.
-    There,
-    /// A test that runs it asks first, and is skipped where it is missing (`xtask::needs`,
-    /// `tests/common/expect.rs`).
-    AskedFor,
-    /// No test runs it: the command that does says what is missing.
-    OfCommands,
+/// The programs that code of the workspace runs by their names: `tests/programs.toml`.
+#[derive(Deserialize)]
+struct Programs {
+    there: Vec<String>,
+    asked_for: Vec<String>,
+    of_commands: Vec<String>,
 }
-
-use Program::{AskedFor, OfCommands, There};
-
-const PROGRAMS: [(&str, Program); 27] = [
-    ("sh", There),
-    ("cc", There),
-    ("cargo", There),
-    ("cp", There),
-    ("install", There),
-    ("ar", AskedFor),
-    ("date", AskedFor),
-    ("dpkg", AskedFor),
-    ("dpkg-deb", AskedFor),
-    ("g++", AskedFor),
-    ("gcc", AskedFor),
-    ("groff", AskedFor),
-    ("gzip", AskedFor),
-    ("lintian", AskedFor),
-    ("md5sum", AskedFor),
-    ("nm", AskedFor),
-    ("objcopy", AskedFor),
-    ("objdump", AskedFor),
-    ("readelf", AskedFor),
-    ("rustc", AskedFor),
-    ("strip", AskedFor),
-    ("unshare", AskedFor),
-    ("valgrind", AskedFor),
-    ("debootstrap", OfCommands),
-    ("git", OfCommands),
-    ("chmod", OfCommands),
-    ("perf", OfCommands),
-];
 
 /// What breaks a rule still: by file, how often (of `lines`: how many lines the file has).
 #[derive(Debug, Default, Deserialize, PartialEq)]
@@ -240,19 +204,18 @@ fn tests_run_what_every_machine_has_or_ask_first() {
         let same = rust.iter().filter(|(other, _)| test_module(other) == test_module(name));
         same.map(|(_, text)| text.as_str()).collect()
     };
+    let known: Programs = toml::from_str(include_str!("../programs.toml")).expect("the lists");
     let mut found = BTreeSet::new();
     for (name, text) in &rust {
         let in_tests = test_code(name, text);
         for program in started(text) {
-            let known = PROGRAMS.iter().find(|(known, _)| *known == program);
-            let &(_, what) = known.unwrap_or_else(|| panic!("{name} runs {program}: not listed"));
+            let is_of = |list: &[String]| list.iter().any(|known| known == program);
+            let [there, asked_for] = [&known.there, &known.asked_for].map(|list| is_of(list));
+            let is_listed = there || asked_for || is_of(&known.of_commands);
+            assert!(is_listed, "{name} runs {program}: not listed");
             found.insert(program);
             let asks = || ["needs::", "expect::"].iter().any(|a| of_test_module(name).contains(a));
-            let is_fine = match what {
-                There => true,
-                AskedFor => !started(in_tests).contains(&program) || asks(),
-                OfCommands => !started(in_tests).contains(&program),
-            };
+            let is_fine = there || !started(in_tests).contains(&program) || asked_for && asks();
             assert!(is_fine, "a test in {name} runs {program}, and does not ask for it");
         }
     }

@@ -44,17 +44,13 @@ fn bytes(kinds: Kinds, keys: Keys, entries: u64, room: usize) -> Option<f64> {
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
     use super::*;
-    use crate::cases::tests::is_alone;
+    use crate::common::again::*;
     use crate::rivals;
-
-    const TEST: &str = "cases::maps::memory::tests::an_entry_takes_its_key_and_value_at_least";
 
     /// In a process of its own: other tests allocate and free meanwhile.
     #[test]
     fn an_entry_takes_its_key_and_value_at_least() {
-        if !is_alone(TEST) {
-            return;
-        }
+        in_its_own_process!();
         for (name, kinds) in rivals::that(|rival| rival.maps) {
             for (keys, least) in [(Keys::Words, 16.0), (Keys::Strings, 24.0 + 8.0 + 20.0)] {
                 if !kinds.has(keys) {

@@ -2,48 +2,39 @@
 
 use xtask::needs;
 
-use super::{compile, compiled_for};
+use super::{case_holds_for, compile};
 use crate::program::{Whose, run};
-
-fn succeeds_for(flavors: &[&str], case: &str) {
-    needs::or_return!(Gcc);
-    for flavor in flavors {
-        let program = compiled_for(flavor, "forks.c");
-        let said = run(&program, Whose::Ours, &[case]);
-        assert_eq!(said, format!("run {case}\nok {case}\n"), "{flavor}");
-    }
-}
 
 /// In the child no thread was there to end the pause: no callback ran, and `rcu_barrier` hung.
 #[test]
 fn another_threads_pause_lasts_for_ever_in_the_child() {
-    succeeds_for(&["memb", "qsbr"], "beside_hooks");
-    succeeds_for(&["bp"], "beside_hooks_without");
+    case_holds_for(&["memb", "qsbr"], "forks.c", "beside_hooks");
+    case_holds_for(&["bp"], "forks.c", "beside_hooks_without");
 }
 
 /// It ran callbacks in the midst of the fork: the child did not have those that were being run.
 #[test]
 fn a_worker_made_between_the_hooks_does_not_stand_still() {
-    succeeds_for(&["memb", "bp"], "made_meanwhile");
-    succeeds_for(&["mb", "qsbr"], "default_made_meanwhile");
+    case_holds_for(&["memb", "bp"], "forks.c", "made_meanwhile");
+    case_holds_for(&["mb", "qsbr"], "forks.c", "default_made_meanwhile");
 }
 
 /// No thread of the child looked at its callbacks before a barrier did.
 #[test]
 fn a_worker_that_is_being_freed_keeps_its_callbacks_from_the_child() {
-    succeeds_for(&["memb"], "freed");
+    case_holds_for(&["memb"], "forks.c", "freed");
 }
 
 /// What a thread kept between the hooks was gone by then: the process ended.
 #[test]
 fn the_hooks_end_a_process_whose_thread_forks_at_its_end() {
-    succeeds_for(&["memb", "bp"], "at_the_end_of_a_thread");
+    case_holds_for(&["memb", "bp"], "forks.c", "at_the_end_of_a_thread");
 }
 
 /// Each hash table that was made meanwhile kept them: they were called when they were gone.
 #[test]
 fn hooks_that_were_unregistered_are_called() {
-    succeeds_for(&["memb", "qsbr"], "unregistered");
+    case_holds_for(&["memb", "qsbr"], "forks.c", "unregistered");
 }
 
 /// They registered the forking thread with bp, whose pool that thread had locked.

@@ -2,7 +2,7 @@
 
 use xtask::needs;
 
-use super::compiled_for;
+use super::{compiled_for, holds_for, says};
 use crate::program::{FLAVORS, Whose, aborts, ended, run};
 
 /// Each is named once, however often it is made, and nothing comes of it; with `QUIESCENCE_DEBUG=1`
@@ -50,10 +50,7 @@ fn a_mistake_that_liburcu_survives_ends_the_process() {
 /// It was written by `write`, in which a thread that was cancelled ends: through our frames.
 #[test]
 fn a_cancelled_thread_ends_in_the_message_of_a_mistake() {
-    needs::or_return!();
-    for flavor in ["memb", "mb", "signal", "bp"] {
-        assert_eq!(run(&compiled_for(flavor, "cancelled.c"), Whose::Ours, &[]), "ok\n");
-    }
+    holds_for(&["memb", "mb", "signal", "bp"], "cancelled.c");
 }
 
 /// Its readers had no fences, and nothing said whether updaters had them.
@@ -76,21 +73,13 @@ fn a_program_that_forces_membarrier_runs_where_there_is_none() {
 /// was not there.
 #[test]
 fn rcu_dereference_sym_orders_nothing() {
-    needs::or_return!();
-    for flavor in FLAVORS {
-        let program = compiled_for(flavor, "dereference.c");
-        assert_eq!(run(&program, Whose::Ours, &[]), "ok\n", "{flavor}");
-    }
+    holds_for(&FLAVORS, "dereference.c");
 }
 
 #[test]
 fn a_call_without_memory_that_has_an_error_to_return_ends_the_process() {
-    needs::or_return!();
-    for flavor in FLAVORS {
-        let program = compiled_for(flavor, "memory.c");
-        for call in ["defer_register", "create_all", "set_cpu", "table"] {
-            assert_eq!(run(&program, Whose::Ours, &[call]), "ok\n");
-        }
+    for call in ["defer_register", "create_all", "set_cpu", "table"] {
+        says(&FLAVORS, "memory.c", Some(call), "ok\n");
     }
 }
 
@@ -112,15 +101,11 @@ fn the_want_of_memory_is_named_in_the_words_of_the_language() {
 /// A library that is not linked with a flavour that it uses may be initialised before it.
 #[test]
 fn a_section_before_the_librarys_constructor_ends_the_process() {
-    needs::or_return!();
-    for flavor in FLAVORS {
-        assert_eq!(run(&compiled_for(flavor, "early.c"), Whose::Ours, &[]), "ok\n", "{flavor}");
-    }
+    holds_for(&FLAVORS, "early.c");
 }
 
 /// They were statements: such a program of 0.13 did not compile.
 #[test]
 fn an_atomic_operation_without_a_result_is_no_expression() {
-    needs::or_return!();
-    assert_eq!(run(&compiled_for("memb", "expressions.c"), Whose::Ours, &[]), "ok\n");
+    holds_for(&["memb"], "expressions.c");
 }

@@ -121,6 +121,7 @@ mod tests {
 
     use super::*;
     use crate::Domain;
+    use crate::common::threads::until;
     use crate::domain::tag::DomainTag;
     use crate::gp::slot::ReaderKind;
     use crate::gp::tuning::Tuning;
@@ -211,11 +212,9 @@ mod tests {
                 asleep.store(system::id(), SeqCst);
                 core.grace_periods.sleep(&driver);
             });
-            while core.grace_periods.counters().sleeps.load(SeqCst) == 0
-                || thread_state::look_at(asleep.load(SeqCst)).state != ThreadState::Sleeping
-            {
-                thread::yield_now();
-            }
+            until(|| core.grace_periods.counters().sleeps.load(SeqCst) != 0);
+            let state = || thread_state::look_at(asleep.load(SeqCst)).state;
+            until(|| state() == ThreadState::Sleeping);
             let mut state = core.grace_periods.lock();
             state.conduct.away = Away::sleeps(Duration::ZERO);
             assert!(core.grace_periods.take_over(&mut state, (aim, Me::NOBODY)).is_some());

@@ -7,12 +7,11 @@ use std::process::Command;
 use std::sync::Barrier;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 
 use object::{Object, ObjectSymbol};
 
 use super::*;
-use crate::common::processes::*;
+use crate::common::{processes::*, threads::threads};
 
 /// More threads than there are CPUs, so that they are interrupted.
 const THREADS: usize = 6;
@@ -37,15 +36,11 @@ fn sum(first: *mut u64) -> u64 {
 fn together(f: impl Fn(*mut u64) -> u64 + Sync) -> (u64, u64) {
     let first = words();
     let (place, begin) = (first.expose_provenance(), Barrier::new(THREADS));
-    let answers = thread::scope(|scope| {
-        let run = || {
-            begin.wait();
-            f(std::ptr::with_exposed_provenance_mut(place))
-        };
-        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(run)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    let answers = threads(THREADS, |_| {
+        begin.wait();
+        f(std::ptr::with_exposed_provenance_mut(place))
     });
-    (answers, sum(first))
+    (answers.into_iter().sum(), sum(first))
 }
 
 fn restartable() -> bool {

@@ -230,9 +230,9 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Barrier;
     use std::sync::atomic::AtomicU32;
-    use std::thread;
 
     use super::*;
+    use crate::common::threads::threads;
 
     /// Compared with a map: many levels after a first one with one window, places that are freed
     /// and claimed again, addresses that are inserted twice.
@@ -269,13 +269,13 @@ mod tests {
         let table = Table::<1>::new();
         let (start, noted) = (Barrier::new(2), AtomicU32::new(0));
         let rounds = if cfg!(miri) { 20 } else { 2_000 };
-        let note = |removes: bool| {
+        threads(2, |thread| {
             for address in (1..=rounds).map(|n| 16 * n) {
                 start.wait();
                 let is_noted = table.insert(address, here).is_ok();
                 noted.fetch_add(u32::from(is_noted), SeqCst);
                 start.wait();
-                if removes {
+                if thread == 0 {
                     let count = noted.swap(0, SeqCst);
                     assert!(count <= 1, "both");
                     assert_eq!(table.get(address).is_some(), count == 1);
@@ -283,10 +283,6 @@ mod tests {
                     assert!(table.get(address).is_none());
                 }
             }
-        };
-        thread::scope(|scope| {
-            scope.spawn(|| note(true));
-            scope.spawn(|| note(false));
         });
     }
 }

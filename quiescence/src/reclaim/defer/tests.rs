@@ -5,20 +5,11 @@ use std::thread;
 
 use grace::batch::{BATCH_ALONE, run_share};
 
+use crate::common::threads::{OnDrop, until};
 use crate::domain::tag::DomainTag;
 use crate::reclaim::local;
 use crate::tuning::Tuning;
 use crate::{Domain, Rcu};
-
-/// Its drop waits twice for another thread.
-struct Slow(Arc<Barrier>);
-
-impl Drop for Slow {
-    fn drop(&mut self) {
-        self.0.wait();
-        self.0.wait();
-    }
-}
 
 /// The end of a section that had gone over the limit left its objects to the worker where that was
 /// in a drop of one of them, and the next `store` in a section panicked: the thread was over the
@@ -33,7 +24,9 @@ fn the_end_of_a_section_waits_for_a_drop_of_its_objects_on_another_thread() {
     let is_settled = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            domain.retire(Box::new(Slow(Arc::clone(&in_drop)))).unwrap();
+            let in_its_drop = Arc::clone(&in_drop);
+            let waits_twice = move || (0..2).for_each(|_| _ = in_its_drop.wait());
+            domain.retire(Box::new(OnDrop(waits_twice))).unwrap();
             let core = domain.tag().core();
             sender.send(local::own_queues(core).pop().expect("it has retired")).unwrap();
             in_drop.wait(); // the worker is in it
@@ -46,9 +39,7 @@ fn the_end_of_a_section_waits_for_a_drop_of_its_objects_on_another_thread() {
             drop(guard);
         });
         let queue = queue.recv().unwrap();
-        while queue.waiters() == 0 && !is_settled.load(SeqCst) {
-            thread::yield_now();
-        }
+        until(|| queue.waiters() != 0 || is_settled.load(SeqCst));
         let was_settled = is_settled.load(SeqCst);
         in_drop.wait();
         assert!(!was_settled, "over the limit with the drop in progress");
@@ -57,13 +48,10 @@ fn the_end_of_a_section_waits_for_a_drop_of_its_objects_on_another_thread() {
     assert_eq!(domain.statistics().callbacks_waiting(), 0);
 }
 
-/// Counts drops.
-struct Counting(Arc<AtomicU64>);
-
-impl Drop for Counting {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
+/// Counts its drop.
+fn counting(drops: &Arc<AtomicU64>) -> Box<OnDrop<impl FnMut() + use<>>> {
+    let drops = Arc::clone(drops);
+    Box::new(OnDrop(move || _ = drops.fetch_add(1, SeqCst)))
 }
 
 /// A QSBR thread waited until 16,384 objects had come together, and freed 2,048 at a time: what it
@@ -82,7 +70,7 @@ fn a_qsbr_thread_frees_a_few_more_than_it_retires_at_a_time() {
         let (mut retired, mut most_waiting, mut most_freed) = (0, 0, 0);
         while retired < 10_000 {
             for _ in 0..retired_at_once {
-                domain.retire(Box::new(Counting(Arc::clone(&freed)))).unwrap();
+                domain.retire(counting(&freed)).unwrap();
             }
             retired += retired_at_once;
             let before = freed.load(SeqCst);
@@ -113,7 +101,7 @@ fn a_qsbr_thread_that_retired_more_than_a_batch_at_a_time_fell_behind() {
     reader.synchronize(); // which finds that it is alone
     let freed = Arc::new(AtomicU64::new(0));
     let waiting = (1..=10).map(|round| {
-        (0..AT_ONCE).for_each(|_| domain.retire(Box::new(Counting(Arc::clone(&freed)))).unwrap());
+        (0..AT_ONCE).for_each(|_| domain.retire(counting(&freed)).unwrap());
         reader.quiescent_state();
         round * AT_ONCE - freed.load(SeqCst)
     });

@@ -353,24 +353,23 @@ fn note_objects(domain: &DomainState, slot: &Slot) {
 mod tests {
     use super::*;
     use crate::Domain;
+    use crate::common::threads::elsewhere;
     use crate::domain::tag::DomainTag;
     use crate::reclaim::local;
 
     /// Whatever the table loses: what a slot remembers is forgotten where it is given away.
     #[test]
     fn no_slot_remembers_a_queue_that_was_given_away() {
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let domain = Domain::new();
-                let core = DomainTag::core(domain.tag());
-                let slot = handle_slot(core, domain.tag(), ReaderKind::Ordinary);
-                local::ended(core); // not at all: so its entry is lost
-                // SAFETY: this thread's slot, of this domain.
-                assert!(unsafe { slots_queue(slot, domain.tag()) }.is_some());
-                local::leave_thread(crate::reclaim::defer::orphan);
-                assert!(core.queues.all().is_empty(), "it has been taken out, and freed");
-                assert!(slot.objects().is_null());
-            });
+        elsewhere(|| {
+            let domain = Domain::new();
+            let core = DomainTag::core(domain.tag());
+            let slot = handle_slot(core, domain.tag(), ReaderKind::Ordinary);
+            local::ended(core); // not at all: so its entry is lost
+            // SAFETY: this thread's slot, of this domain.
+            assert!(unsafe { slots_queue(slot, domain.tag()) }.is_some());
+            local::leave_thread(crate::reclaim::defer::orphan);
+            assert!(core.queues.all().is_empty(), "it has been taken out, and freed");
+            assert!(slot.objects().is_null());
         });
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::Domain;
+use crate::common::threads::elsewhere;
 use crate::domain::tag::DomainTag;
 use crate::os::fence::{self, Fences};
 use crate::reclaim::by_address::HasAddress;
@@ -19,17 +20,12 @@ fn steps_to(domain: &Domain) -> usize {
     peek(|table| table.entries.steps_to(DomainTag::core(domain.tag())))
 }
 
-/// Runs `f` in a thread of its own, so with a table of its own.
-fn apart(f: impl FnOnce() + Send) {
-    std::thread::scope(|scope| scope.spawn(f).join().unwrap());
-}
-
 /// The table was once a list, searched from its beginning: a read took 95 µs in the last of
 /// 20,000 domains.
 #[test]
 #[cfg_attr(miri, ignore = "thousands of domains")]
 fn the_last_of_many_domains_is_found_in_a_few_steps() {
-    apart(|| {
+    elsewhere(|| {
         let domains: Vec<_> = (0..5_000).map(|_| Domain::new()).collect();
         domains.iter().for_each(|domain| drop(domain.read()));
         assert_eq!(entries().0, 5_000);
@@ -73,8 +69,7 @@ fn sections_are_found_without_going_through_all_domains() {
             [in_handles, in_second],
         ))
     };
-    let seen = std::iter::repeat_with(|| std::thread::scope(|s| s.spawn(steps).join().unwrap()))
-        .find_map(|seen| seen);
+    let seen = std::iter::repeat_with(|| elsewhere(steps)).find_map(|seen| seen);
     let (steps, others) = seen.expect("tests beside this one end");
     assert_eq!(steps[0], (Ordinary, 2), "the handle's, and the one with a section");
     // Under portable fences there is no fast path, and the last one is not remembered.
@@ -88,7 +83,7 @@ fn sections_are_found_without_going_through_all_domains() {
 /// later use.
 #[test]
 fn what_ended_domains_leave_in_tables_is_forgotten() {
-    apart(|| {
+    elsewhere(|| {
         let mine = Domain::new();
         let theirs: Vec<_> = (0..100).map(|_| Domain::new()).collect();
         theirs.iter().chain([&mine]).for_each(|domain| drop(domain.read()));
@@ -97,7 +92,7 @@ fn what_ended_domains_leave_in_tables_is_forgotten() {
         assert_eq!(entries().0, 102);
         drop(gone);
         assert_eq!(entries(), (101, 101));
-        std::thread::scope(|scope| scope.spawn(move || drop(theirs)).join().unwrap());
+        elsewhere(move || drop(theirs));
         assert_eq!(entries(), (101, 101), "nobody else touches the table");
         drop(mine.read());
         assert_eq!(entries(), (1, 1));
@@ -108,7 +103,7 @@ fn what_ended_domains_leave_in_tables_is_forgotten() {
 /// other, and those that are watched stay so.
 #[test]
 fn lists_of_a_table_follow_its_entries() {
-    apart(|| {
+    elsewhere(|| {
         let many = if cfg!(miri) { 12 } else { 64 };
         let mut domains: Vec<_> = (0..many).map(|_| Domain::new()).collect();
         domains.iter().for_each(|domain| drop(domain.read()));
@@ -140,7 +135,7 @@ fn lists_of_a_table_follow_its_entries() {
 /// though the slot is the one that it finds at once.
 #[test]
 fn a_handle_of_the_global_domain_is_no_other_slot() {
-    apart(|| {
+    elsewhere(|| {
         drop(crate::read());
         let is_found_at_once = !ptr::eq(thread_slots::global_slot(), crate::gp::slot::NOT_READY);
         drop(Domain::global().reader());
