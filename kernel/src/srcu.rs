@@ -141,16 +141,17 @@ impl<D: Delay> Locked<D> {
     /// Whether nobody drives, and nobody is on its way: the worker is to be woken.
     fn is_left(&self, now_ns: u64, tick_ns: u64) -> bool {
         let is_missed = self.rest(now_ns).is_some_and(|due| due.is_missed(now_ns, tick_ns));
-        self.driver.is_none() && (is_missed || matches!(self.machine.pending(), Action::Queue(_)))
+        let waits = matches!(self.machine.pending(), Action::Idle | Action::Await);
+        self.driver.is_none() && (is_missed || !waits)
     }
 
     /// When the worker must come again; `None` if somebody will wake it.
     fn rest(&self, now_ns: u64) -> Option<Due> {
         let scan = match self.machine.pending() {
+            Action::Idle => None,
             Action::Await => Some(self.scan),
-            // Asked for since the driver looked.
-            Action::Queue(_) => Some(Due::NOW),
-            _ => None,
+            // Asked for since the driver looked, or broken off where the delay function unwound.
+            _ => Some(Due::NOW),
         };
         let hand_out = (self.callbacks.ready() != 0).then_some(self.hand_out);
         scan.into_iter().chain(hand_out).min_by_key(|due| due.left_ns(now_ns))
@@ -360,8 +361,8 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
         let (cookie, wakes) = self.locked(|own, now_ns| {
             let idle_ns = now_ns.wrapping_sub(own.idle_since_ns);
             let urgency = urgency.unwrap_or_else(|| own.machine.urgency_of_synchronize(idle_ns));
-            let cookie = own.machine.request(urgency);
             // The delay function may unwind here: the head is not queued yet.
+            let cookie = own.machine.request(urgency);
             let wakes = own.is_left(now_ns, self.tick_ns);
             if let Some((head, run)) = callback {
                 // SAFETY: the caller's.
@@ -536,7 +537,8 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
     /// [`start`](Self::start), [`barrier`](Self::barrier) or a `synchronize` comes more than a tick
     /// later: it wakes the worker again.
     ///
-    /// A callback that unwinds counts as run, ends this call, and has a worker woken for the rest.
+    /// A callback that unwinds counts as run, ends this call, and has a worker woken for the rest;
+    /// so does a delay function that unwinds.
     #[must_use = "somebody has to come again then"]
     pub fn run(&self, mut budget: u64) -> Option<Wait> {
         let thread = self.platform.thread();

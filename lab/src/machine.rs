@@ -45,7 +45,7 @@ pub(crate) struct Machine {
     pub(crate) cpus_online: Option<String>,
     /// Data and unified caches of the first CPU, nearest first.
     pub(crate) caches: Vec<Cache>,
-    /// Memory that the kernel says is available.
+    /// Memory that the kernel says is available, or its control groups' limit if that is less.
     pub(crate) memory_available_bytes: Option<u64>,
     /// Release of the kernel.
     pub(crate) kernel: Option<String>,
@@ -67,14 +67,15 @@ impl Machine {
     /// Looks around: reads `/proc` and `/sys`, and has the library choose its fences.
     pub(crate) fn detect() -> Machine {
         let (model, virtual_machine) = cpu_and_hypervisor();
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        let memory = field(&read("/proc/meminfo"), "MemAvailable").and_then(|text| size(&text));
+        let limit = groups_limit(&read("/proc/self/cgroup"), Path::new("/sys/fs/cgroup"));
         Machine {
             model,
             cpus: own_cpus(),
             cpus_online: line("/sys/devices/system/cpu/online"),
             caches: caches(Path::new(CACHES)),
-            memory_available_bytes: fs::read_to_string("/proc/meminfo")
-                .ok()
-                .and_then(|text| size(&field(&text, "MemAvailable")?)),
+            memory_available_bytes: memory.into_iter().chain(limit).min(),
             kernel: line("/proc/sys/kernel/osrelease"),
             membarrier: membarrier_commands(),
             fences: format!("{:?}", quiescence::tuning::fences()).to_lowercase(),
@@ -142,6 +143,13 @@ fn field(text: &str, name: &str) -> Option<String> {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim().to_owned())
     })
+}
+
+/// The least limit of memory of the control group that these lines name, and of those around it.
+fn groups_limit(lines: &str, root: &Path) -> Option<u64> {
+    let group = root.join(lines.lines().find_map(|line| line.strip_prefix("0::/"))?);
+    let limit = |group: &Path| size(&line(group.join("memory.max").to_str()?)?); // "max" is none
+    group.ancestors().filter_map(limit).min()
 }
 
 /// The caches under `root`, without those for instructions, nearest first.
@@ -271,6 +279,19 @@ mod tests {
         assert_eq!(rseq_bytes(&bytes), Some(32));
         assert_eq!(rseq_bytes(&bytes[..16]), None);
         assert_eq!(rseq_bytes(&[]), None);
+    }
+
+    /// Only what the whole machine has was asked for.
+    #[test]
+    fn the_limit_of_control_groups_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let inner = root.path().join("outer/inner");
+        fs::create_dir_all(&inner).unwrap();
+        let said = || groups_limit("1:cpu:/other\n0::/outer/inner\n", root.path());
+        assert_eq!(said(), None);
+        fs::write(inner.join("memory.max"), "max\n").unwrap();
+        fs::write(root.path().join("outer/memory.max"), "1073741824\n").unwrap();
+        assert_eq!(said(), Some(1 << 30));
     }
 
     #[test]

@@ -279,8 +279,8 @@ struct Hooks {
     /// Called by the slot's owner.
     section_ended: fn(&gp::slot::Slot),
     /// A thread that has used the library ends: what it leaves behind in a domain becomes an orphan
-    /// there.
-    thread_ends: fn(),
+    /// there. No function of the library that is in progress on it goes on afterwards.
+    thread_ends: unsafe fn(),
     /// A domain that has been in use ends. Called under no lock.
     domain_ends: fn(&reclaim::domain_state::DomainState),
     /// A domain is to end with this handle, and the calling thread may run no callback. Called
@@ -294,7 +294,8 @@ static HOOKS: Hooks = Hooks {
     unlocked: report::stats_server::attend,
     stalled: report::stall::reporter::send,
     section_ended: reclaim::at_limit::section_ended,
-    thread_ends: || reclaim::local::leave_thread(reclaim::defer::orphan),
+    // SAFETY: as `thread_ends` says.
+    thread_ends: || unsafe { reclaim::local::leave_thread(reclaim::defer::orphan) },
     domain_ends: reclaim::worker::domain_ends,
     ends_elsewhere: reclaim::worker::end_domain,
 };

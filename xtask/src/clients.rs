@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::say;
 use crate::tools::{root, works_with};
 
 /// The scripts, in the order they are run in, and how the row of each begins. What follows a hyphen
@@ -86,9 +87,9 @@ fn script(name: &str, tree: &Path, rcu: &Path, long: bool) -> Result<(Option<i32
     let mut script = script.spawn().with_context(|| file)?;
     let mut said = String::new();
     for line in BufReader::new(script.stdout.take().expect("a pipe")).lines() {
-        let line = line? + "\n";
-        print!("{line}");
-        said += &line;
+        let line = line?;
+        said.extend([&line, "\n"]);
+        say::line(line)?;
     }
     Ok((script.wait()?.code(), said))
 }

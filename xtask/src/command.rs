@@ -32,20 +32,20 @@ pub fn install(prefix: &Path) -> Result<()> {
         let installed = prefix.join("bin").join(name);
         let built = fs::read(&program).with_context(|| program.display().to_string())?;
         tools::write(&installed, built)?;
-        say::path(&installed)?;
+        say::line(installed.display())?;
         fs::set_permissions(&installed, fs::Permissions::from_mode(0o755))?;
     }
     let installed = prefix.join("bin/rcu");
     for (shell, place) in COMPLETIONS {
         let script = run(Command::new(&installed).args(["completions", shell]))?;
         tools::write(&prefix.join(place), script)?;
-        say::path(&prefix.join(place))?;
+        say::line(prefix.join(place).display())?;
     }
     let pages = prefix.join("share/man/man1");
     run(Command::new(&installed).args(["man", "--dir"]).arg(&pages))?;
     for page in files_below(&pages)? {
         if page.file_name().is_some_and(|name| name.to_string_lossy().starts_with("rcu")) {
-            say::path(&page)?;
+            say::line(page.display())?;
         }
     }
     Ok(())

@@ -51,7 +51,7 @@ impl Debian13 {
             make_root(&root)?;
         }
         let (table, held) = beside(&root, &compat::build()?)?;
-        print!("{table}");
+        say::line(table.trim_end())?;
         if let Some(file) = &self.table {
             fs::write(file, &table).with_context(|| file.display().to_string())?;
         }

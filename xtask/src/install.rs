@@ -114,7 +114,7 @@ pub fn install(tree: &Path, places: &Places) -> Result<()> {
         if !places.dry_run {
             item.install(&place)?;
         }
-        say::path(&place)?;
+        say::line(place.display())?;
     }
     Ok(())
 }
@@ -141,7 +141,7 @@ pub fn uninstall(places: &Places) -> Result<()> {
         if !places.dry_run {
             fs::remove_file(place).with_context(|| place.display().to_string())?;
         }
-        say::path(place)?;
+        say::line(place.display())?;
     }
     if !places.dry_run {
         let bounds = [&places.libdir, &places.includedir, &places.docdir];

@@ -146,7 +146,7 @@ impl Kernel {
             rows.for_each(|row| table.extend(["\n", &of, row]));
         }
         if !table.is_empty() {
-            println!("\n{table}");
+            say::line(format_args!("\n{table}"))?;
         }
         Ok(())
     }
@@ -164,14 +164,13 @@ impl Kernel {
         if ours.is_empty() {
             bail!("the kernel did not boot:\n{said}");
         }
-        println!("{}", ours.join("\n"));
+        say::line(ours.join("\n"))?;
         // How the emulator ends does not say how the kernel does.
         let is_ok = ours.last() == Some(&"result: ok");
         match (&self.mutant, sign) {
             (None, None) if is_ok => Ok(()),
             (Some(step), Some(sign)) => {
-                println!("without {step}, noticed: {sign}");
-                Ok(())
+                Ok(say::line(format_args!("without {step}, noticed: {sign}"))?)
             }
             (Some(step), None) if is_ok => {
                 bail!("the kernel did not notice that {step} is missing")
@@ -187,7 +186,7 @@ impl Kernel {
         let kernel = self.built(test)?;
         if test.name == FIGURES {
             let bytes = code(&kernel)?;
-            println!("{bytes} bytes: code");
+            say::line(format_args!("{bytes} bytes: code"))?;
             ensure!(bytes <= CODE_BYTES_MAX, "more than {CODE_BYTES_MAX} bytes of code");
         }
         let mut qemu = Command::new(QEMU);

@@ -14,6 +14,7 @@
 //! directories it is given.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)] // see `say`
 
 mod archives;
 pub mod clients;

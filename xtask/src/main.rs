@@ -1,6 +1,7 @@
 //! `cargo xtask compat`: builds, installs and packages the liburcu-compatible libraries.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)] // see `say`
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -90,7 +91,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("xtask: {error:#}");
+            say::aside(format_args!("xtask: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -98,7 +99,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     match command {
-        Command::Compat => say::path(&compat::build()?)?,
+        Command::Compat => say::line(compat::build()?.display())?,
         Command::Install(places) => {
             let places = places.checked()?;
             install::install(&compat::build()?, &places)?;
@@ -112,7 +113,7 @@ fn run(command: Command) -> Result<()> {
             let build = deb::Build::from_environment(revision)?;
             let tree = compat::build()?;
             for package in deb::packages(&tree, &output, &build)? {
-                say::path(&package)?;
+                say::line(package.display())?;
             }
         }
         Command::Clients { long, names } => {

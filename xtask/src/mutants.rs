@@ -21,7 +21,6 @@ pub(crate) use copy::copied;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -123,18 +122,20 @@ impl Run {
         if self.list {
             for step in chosen.into_iter().chain(alone) {
                 let catchers: Vec<_> = step.catchers.iter().map(told).collect();
-                println!("{:<28} {} Caught by {}", step.name, step.about, catchers.join("; "));
+                let (name, about, by) = (&step.name, &step.about, catchers.join("; "));
+                say::line(format_args!("{name:<28} {about} Caught by {by}"))?;
             }
             for entry in explored {
-                println!("{:<28} {} Caught by the explorer", entry.name, entry.about);
+                let (name, about) = (entry.name, entry.about);
+                say::line(format_args!("{name:<28} {about} Caught by the explorer"))?;
             }
             for one in mutants::table().unbroken.iter().filter(|one| self.is_named(&one.promise)) {
-                println!("{:<28} not broken: {}", one.promise, one.reason);
+                say::line(format_args!("{:<28} not broken: {}", one.promise, one.reason))?;
             }
             return Ok(());
         }
         let mut table = String::from("| mutant | catcher | caught in |\n|---|---|---|\n");
-        print!("{table}");
+        say::line(table.trim_end())?;
         let mut bench = Bench { copy: tree()?, ..Bench::default() };
         let mut missed = Vec::new();
         let mut row = |name: &str, catcher: &str, begun: Instant, outcome: Outcome| {
@@ -149,10 +150,9 @@ impl Run {
                     format!("**missed** {why}")
                 }
             };
-            let line = format!("| {name} | {catcher} | {how} |\n");
-            print!("{line}");
-            table.push_str(&line);
-            std::io::stdout().flush()
+            let line = format!("| {name} | {catcher} | {how} |");
+            table.extend([&line, "\n"]);
+            say::line(line)
         };
         for step in chosen {
             for catcher in step.catchers.iter().filter(|catcher| self.asks(step, catcher)) {
@@ -225,7 +225,7 @@ impl Run {
 /// Writes the copy, says where it is, and runs a command there, if there is one.
 fn in_copy(command: &[String]) -> Result<()> {
     let path = tree()?;
-    println!("{}", path.display());
+    say::line(path.display())?;
     let [program, arguments @ ..] = command else { return Ok(()) };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(path).env("RUSTFLAGS", FLAGS);

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::say;
 use crate::tools::built_program;
 
 /// A figure of one thread, and one of several, may be so many times that of the idle machine.
@@ -224,13 +225,13 @@ impl Noise {
                     }
                 }
             }
-            println!(
+            say::line(format_args!(
                 "costs, {load}, {} runs: {right} figures are those of the idle machine, {most:.2}x \
                  at most; {} wrong, {without} missing, {alone} of a distance of CPUs that the idle \
                  machine did not have",
                 self.runs,
                 wrong.len()
-            );
+            ))?;
             if !wrong.is_empty() {
                 missed.push(format!("costs, {load}: {}", wrong.join(", ")));
             }
@@ -256,10 +257,10 @@ impl Noise {
                 first.get_or_insert(advice);
             }
             let recommended: u32 = named.values().sum();
-            println!(
+            say::line(format_args!(
                 "advise, {load}, {runs} runs, {stolen} on CPUs that a hypervisor took: {named:?}; \
                  equal to the best: {equal:?}"
-            );
+            ))?;
             let wanted = match load {
                 IDLE if stolen == 0 => runs,
                 Load { threads: ..=4, sleeps: false } => runs * 8 / 10,
@@ -293,10 +294,10 @@ impl Noise {
                     outcomes[load.beside(|| compare(program, planted, seed))? as usize] += 1;
                 }
                 let [not_worse, worse, undecided] = outcomes;
-                println!(
+                say::line(format_args!(
                     "compare, {load}, {planted} % planted, {tries} tries: {worse} worse, \
                      {not_worse} not worse, {undecided} undecided"
-                );
+                ))?;
                 let is_good = match planted {
                     "0" => worse == 0,
                     _ => 10 * (tries - worse) <= tries,

@@ -2,29 +2,34 @@
 //! what takes long.
 //!
 //! A reader of the results may stop early (`cargo xtask install | head`): the work is done
-//! nevertheless.
+//! nevertheless. (`println!` would panic.)
 
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
-use std::path::Path;
 
-/// A path that is there now, or is not any more.
+/// A result, such as a path that is there now, or is not any more.
 ///
 /// # Errors
 /// If it cannot be written, and somebody is there to read it.
-pub fn path(path: &Path) -> io::Result<()> {
-    to(&mut io::stdout(), path)
+pub fn line(result: impl Display) -> io::Result<()> {
+    to(&mut io::stdout(), result)
 }
 
-fn to(out: &mut impl Write, path: &Path) -> io::Result<()> {
-    match writeln!(out, "{}", path.display()) {
+fn to(out: &mut impl Write, result: impl Display) -> io::Result<()> {
+    match writeln!(out, "{result}") {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
 }
 
+/// What is begun now, or is wrong. If nobody can be told, so be it.
+pub fn aside(what: impl Display) {
+    let _ = writeln!(io::stderr(), "{what}");
+}
+
 /// What is begun now.
 pub(crate) fn begun(what: &str) {
-    eprintln!("xtask: {what}");
+    aside(format_args!("xtask: {what}"));
 }
 
 #[cfg(test)]
@@ -36,8 +41,8 @@ mod tests {
         let (reader, mut out) = io::pipe().expect("a pipe");
         drop(reader);
         assert_eq!(out.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
-        assert!(to(&mut out, Path::new("lib")).is_ok());
+        assert!(to(&mut out, "lib").is_ok());
         let mut full = &mut [0_u8; 2][..];
-        assert!(to(&mut full, Path::new("lib")).is_err());
+        assert!(to(&mut full, "lib").is_err());
     }
 }

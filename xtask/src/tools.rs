@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::say;
+
 /// Runs a command to its end. Its standard output is returned; of its complaints the caller's
 /// standard error gets a copy.
 pub(crate) fn run(command: &mut Command) -> Result<String> {
@@ -27,7 +29,7 @@ pub(crate) fn run(command: &mut Command) -> Result<String> {
         bail!("{}: {}\n{complaints}", described(command), output.status);
     }
     if !complaints.trim().is_empty() {
-        eprint!("{complaints}");
+        say::aside(complaints.trim_end());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -13,7 +13,7 @@ use anyhow::{Result, bail, ensure};
 use mutants::{Catcher, SWITCH, Step};
 
 use crate::tools::{c_compiler, root, run};
-use crate::{compat, limited};
+use crate::{compat, limited, say};
 
 /// The flavours that it is compiled for.
 const FLAVORS: [&str; 4] = ["memb", "mb", "qsbr", "bp"];
@@ -57,8 +57,7 @@ impl Torture {
             (None, _) => bail!("the libraries made a mistake: see above"),
             (Some(step), 0) => bail!("no flavour noticed that {step} is missing"),
             (Some(step), _) => {
-                println!("without {step}: noticed under {noticed} flavours");
-                Ok(())
+                Ok(say::line(format_args!("without {step}: noticed under {noticed} flavours"))?)
             }
         }
     }
@@ -96,7 +95,7 @@ impl Torture {
         let output = limited::output(&mut command, limit)?;
         let said = String::from_utf8_lossy(&output.stdout);
         let complaints = String::from_utf8_lossy(&output.stderr);
-        println!("{flavor}: {}{}", said.trim_end(), complaints.trim_end());
+        say::line(format_args!("{flavor}: {}{}", said.trim_end(), complaints.trim_end()))?;
         let status = output.status;
         // Of a step that is missing only what the program says itself is a finding; of the
         // libraries as they are a hang is, too.

@@ -74,7 +74,7 @@ const LARGE: u64 = 100_000;
 /// each measurement.
 const KEPT_MAX: u64 = 4_000_000;
 
-/// So many entries tell what each takes of memory, before there are more than [`KEPT_MAX`].
+/// So many entries tell what each takes of memory, before there are more.
 const WEIGHED: u64 = 100_000;
 
 /// What is built anew each time is measured in fewer rounds.
@@ -95,8 +95,8 @@ struct Scene {
 /// The suite, ready to run: the cases of these groups, or all if none is named.
 ///
 /// # Errors
-/// If a rival is named that there is not, or a case that was left out of this program; or a map
-/// would take more memory than is available.
+/// If a rival is named that there is not, or a case that was left out of this program; or the maps
+/// that are there at once would take more memory than is available.
 pub fn prepare(groups: &[String], load: &Load, options: &Options) -> Result<Suite, Error> {
     if cfg!(not(feature = "all-rivals")) && groups.iter().any(|group| group == "bustle") {
         let build = "cargo run --release --features all-rivals";
@@ -107,10 +107,11 @@ pub fn prepare(groups: &[String], load: &Load, options: &Options) -> Result<Suit
     let (rivals, base) = options.choose(&rivals(), |rival| rival.name, bases)?;
     let scenes = patterns.into_iter().flat_map(|of| scenes(of, load, options.quick));
     let scenes: Vec<Scene> = scenes.collect();
-    let largest = scenes.iter().max_by_key(|scene| scene.shape.entries);
-    if let (Some(scene), Some(available)) = (largest, load.memory_available_bytes) {
-        let needed = scene.memory_bytes(&rivals);
-        if needed > available {
+    let large: Vec<_> = scenes.iter().filter(|scene| scene.shape.entries > WEIGHED).collect();
+    if let (Some(scene), Some(available)) = (large.first(), load.memory_available_bytes) {
+        let of_entry = weighed(scene.shape.keys, &rivals);
+        let needed = large.iter().map(|scene| scene.memory_bytes(&of_entry)).max();
+        if let Some(needed) = needed.filter(|needed| *needed > available) {
             let [needed, available] = [needed, available].map(units::bytes);
             return Err(Error::Usage(format!(
                 "the largest of these maps would take about {needed} of memory, and {available} \
@@ -125,6 +126,12 @@ pub fn prepare(groups: &[String], load: &Load, options: &Options) -> Result<Suit
 /// The rivals that are maps for any key.
 fn rivals() -> Vec<&'static Rival> {
     rivals::all().filter(|rival| rival.maps.is_some()).collect()
+}
+
+/// What an entry takes of memory, in the map of each rival that can have such keys.
+fn weighed(keys: Keys, rivals: &[&Rival]) -> Vec<f64> {
+    let kinds = rivals.iter().filter_map(|rival| rival.maps).filter(|kinds| kinds.has(keys));
+    kinds.map(|kinds| memory::measure(kinds, keys, WEIGHED).values[0]).collect()
 }
 
 /// All that there is to measure by this pattern with this load.
@@ -187,13 +194,12 @@ impl Scene {
         is_mix && self.shape.entries <= KEPT_MAX
     }
 
-    /// About how much memory the largest of its maps takes, where that is much: each is alone then.
-    fn memory_bytes(&self, rivals: &[&Rival]) -> u64 {
-        let Shape { entries, keys, .. } = self.shape;
-        let kinds = rivals.iter().filter_map(|rival| rival.maps).filter(|kinds| kinds.has(keys));
-        let kinds = kinds.filter(|_| entries > KEPT_MAX);
-        let of_entry = kinds.map(|kinds| memory::measure(kinds, keys, WEIGHED).values[0]);
-        (of_entry.fold(0.0, f64::max) * entries as f64) as u64
+    /// About how much memory those of its maps take that are there at once: all, or the largest
+    /// alone; an entry of each takes so much.
+    fn memory_bytes(&self, of_entry: &[f64]) -> u64 {
+        let all = of_entry.iter().copied();
+        let bytes = if self.is_kept() { all.sum() } else { all.fold(0.0, f64::max) };
+        (bytes * self.shape.entries as f64) as u64
     }
 
     /// How long a thread works in one measurement; longer where a map does not fit into caches.
@@ -351,10 +357,21 @@ mod tests {
             let options = Options { only: names(&["dashmap"]), ..Options::default() };
             prepare(&names(&["get"]), &load, &options)
         };
-        assert!(prepared(KEPT_MAX, 0).is_ok() && prepared(KEPT_MAX + 1, 1 << 40).is_ok());
+        assert!(prepared(WEIGHED, 0).is_ok() && prepared(KEPT_MAX + 1, 1 << 40).is_ok());
+        assert!(prepared(KEPT_MAX, 1 << 20).is_err(), "nobody looked what these take");
         let refused = prepared(1_000_000_000, 1 << 30);
         let said = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(said.contains("GiB of memory, and 1 GiB are available"), "{said}");
+    }
+
+    #[test]
+    fn maps_that_are_kept_take_memory_for_all_rivals_at_once() {
+        let bytes = |entries| {
+            let load = Load { entries: vec![entries], ..Load::default() };
+            scenes(&SUITES.map.cases[0], &load, true)[0].memory_bytes(&[40.0, 60.0])
+        };
+        assert_eq!(bytes(KEPT_MAX), 100 * KEPT_MAX);
+        assert_eq!(bytes(KEPT_MAX + 1), 60 * (KEPT_MAX + 1));
     }
 
     #[test]

@@ -15,6 +15,9 @@
 //! that was current at its beginning was seen drained while the other one was current.**
 //! **Invariant [TB-4]: while callbacks are handed out, one more grace period may begin, but none
 //! may end.**
+//!
+//! All of it holds if the delay function unwinds: it is called before anything changes that may not
+//! be done twice. The event that it broke off may be reported again.
 
 use super::delay::{Delay, Situation, Wait};
 use super::sequence::{Cookie, Phase, Sequence};
@@ -107,7 +110,7 @@ enum Step {
     Queue(Wait),
     Await,
     Check,
-    Spin { is_last: bool },
+    Spin { microseconds: u32 },
     Flip,
     HandOut { ended: Sequence, delay_jiffies: u32, next: Option<Wait> },
 }
@@ -299,7 +302,7 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
             Step::Queue(wait) => Action::Queue(wait),
             Step::Await => Action::Await,
             Step::Check => Action::Check { index: other(self.index) },
-            Step::Spin { is_last } => Action::Spin { microseconds: self.delay.spin_us(is_last) },
+            Step::Spin { microseconds } => Action::Spin { microseconds },
             Step::Flip => Action::Flip { to: other(self.index) },
             Step::HandOut { ended, delay_jiffies, .. } => {
                 Action::HandOut { sequence: ended, delay_jiffies }
@@ -349,11 +352,11 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
 
     /// A grace period begins. Returns how long the worker waits before its first run.
     fn begin(&mut self) -> Wait {
-        self.sequence = self.sequence.begin();
-        self.age_jiffies = 0;
-        self.reset_count();
-        let now = self.situation();
-        self.delay.first_wait(&mut self.count, now)
+        let mut count = if self.steps.omits("reset-count") { self.count } else { 0 };
+        let now = Situation { in_progress: true, age_jiffies: 0, ..self.situation() };
+        let wait = self.delay.first_wait(&mut count, now);
+        (self.sequence, self.age_jiffies, self.count) = (self.sequence.begin(), 0, count);
+        wait
     }
 
     /// The worker runs: whichever scan it is at.
@@ -377,12 +380,11 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
     }
 
     fn first_check(&mut self, checks: i8) {
-        self.checks = checks;
+        (self.step, self.checks) = (Step::Check, checks);
         if !self.delay.asks_after_each_check() {
             let now = self.situation();
             self.may_check_more = self.delay.extra_check(&mut self.count, now);
         }
-        self.step = Step::Check;
     }
 
     fn not_drained(&mut self) {
@@ -393,7 +395,7 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
         }
         let may_check_more = self.may_check_more && !self.steps.omits("extra-check");
         if self.checks + i8::from(may_check_more) > 0 {
-            self.step = Step::Spin { is_last: self.checks <= 0 };
+            self.step = Step::Spin { microseconds: self.delay.spin_us(self.checks <= 0) };
         } else {
             self.end_run();
         }

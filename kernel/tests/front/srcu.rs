@@ -11,7 +11,7 @@ use kernel::srcu::{AdaptiveDelay, Delay, Published, Situation, Srcu, SrcuGuard, 
 
 use crate::board::{
     Board, TICK_NS, Wires, as_thread, callback, count, counter, interrupt_after, migrate, on,
-    run_callback, section, with_meanwhile, with_nmi,
+    run_callback, section, with_meanwhile,
 };
 
 const HZ: u32 = 1_000;
@@ -397,71 +397,119 @@ fn a_callback_that_panics_has_run_and_the_next_ones_do() {
 }
 
 thread_local! {
-    /// How often a [`Panics`] was asked how long to spin.
-    static SPINS: Cell<u32> = const { Cell::new(0) };
+    /// How often a [`Panics`] was asked something, and which time it panics.
+    static ASKED: Cell<u32> = const { Cell::new(0) };
+    static PANICS_AT: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A delay function that spins once, and panics when it is asked a second time how long.
+/// A delay function that panics once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Panics;
+struct Panics(Published);
+
+impl Panics {
+    fn at(time: u32, otherwise: Published) -> Self {
+        ASKED.set(0);
+        PANICS_AT.set(time);
+        Self(otherwise)
+    }
+
+    fn asked(&self) -> &Published {
+        ASKED.set(ASKED.get() + 1);
+        assert!(ASKED.get() != PANICS_AT.get(), "as the test wants");
+        &self.0
+    }
+}
 
 impl Delay for Panics {
-    fn extra_check(&self, _: &mut u32, _: Situation) -> bool {
-        true
+    fn extra_check(&self, count: &mut u32, now: Situation) -> bool {
+        self.asked().extra_check(count, now)
     }
 
     fn asks_after_each_check(&self) -> bool {
-        false
+        self.asked().asks_after_each_check()
     }
 
-    fn spin_us(&self, _: bool) -> u32 {
-        SPINS.set(SPINS.get() + 1);
-        assert!(SPINS.get() != 2, "as the test wants");
-        1
+    fn spin_us(&self, is_last: bool) -> u32 {
+        self.asked().spin_us(is_last)
     }
 
-    fn first_wait(&self, _: &mut u32, _: Situation) -> Wait {
-        Wait::NONE
+    fn first_wait(&self, count: &mut u32, now: Situation) -> Wait {
+        self.asked().first_wait(count, now)
     }
 
-    fn wait(&self, _: &mut u32, _: Situation) -> Wait {
-        Wait::NONE
+    fn wait(&self, count: &mut u32, now: Situation) -> Wait {
+        self.asked().wait(count, now)
     }
 
-    fn callback_delay_jiffies(&self, _: &mut u32, _: Situation) -> u32 {
-        0
+    fn callback_delay_jiffies(&self, count: &mut u32, now: Situation) -> u32 {
+        self.asked().callback_delay_jiffies(count, now)
     }
 
     fn runs_per_jiffy_max(&self) -> u32 {
-        u32::MAX
+        self.asked().runs_per_jiffy_max()
     }
 }
 
-/// The head of a `synchronize` is on the stack that unwinds.
+fn unwinds<R>(what: impl FnOnce() -> R) -> bool {
+    catch_unwind(AssertUnwindSafe(what)).is_err()
+}
+
+/// The head of a `synchronize` is on the stack that unwinds. And no grace period began later, as
+/// the one was in progress for ever.
 #[test]
 fn who_is_unwound_by_a_delay_function_leaves_no_callback_behind() {
-    let domain = Domain::new(Panics);
-    let freed = counter();
-    let counts = freed.clone();
-    let head = callback(0, Box::new(move || _ = counts.fetch_add(1, SeqCst)));
-    // SAFETY: this thread alone has it, and the last call alone succeeds.
-    let call = move |domain: &Domain<Panics>| unsafe { domain.srcu.call(head, run_callback) };
-    let section = domain.srcu.read();
-    domain.srcu.start();
-    let asks = domain.clone();
-    // It comes in the driver's spin, and in none of the lock.
-    let asker = Rc::new(move || {
-        if SPINS.get() == 1 {
-            let unwound = catch_unwind(AssertUnwindSafe(|| call(&asks)));
-            assert!(unwound.is_err());
-        }
-    });
-    with_nmi(asker, || (0..ENOUGH).for_each(|_| _ = domain.round()));
-    drop(section);
-    assert!(SPINS.get() >= 2, "it was asked");
-    assert_eq!(call(&domain), Ok(()), "it is in no queue");
+    let domain = Domain::new(Panics::at(1, Published::final_at(HZ)));
+    assert!(unwinds(|| domain.srcu.synchronize()));
+    assert_eq!(domain.srcu.run(10), None);
+    domain.free();
     domain.work();
-    assert_eq!(count(&freed), 1);
+    assert_eq!(domain.freed(), 1);
+}
+
+/// It flipped the index a second time, so that nobody waited for a section; or asked again while it
+/// unwound; or nobody was to come any more.
+#[test]
+fn wherever_a_delay_function_panics_sections_are_waited_for_and_callbacks_run() {
+    let is_asked = |time: u32, delay: Published| {
+        let domain = Domain::new(Panics::at(time, delay));
+        let works = || {
+            for _ in 0..ENOUGH {
+                let seen = wakes(&domain.board);
+                let is_woken = !unwinds(|| domain.round()) || wakes(&domain.board) != seen;
+                assert!(is_woken, "{time}: nobody comes");
+            }
+        };
+        let freed = domain.freed.clone();
+        let head = callback(0, Box::new(move || _ = freed.fetch_add(1, SeqCst)));
+        let section = domain.srcu.read();
+        // SAFETY: this thread alone has it, and the last call alone succeeds.
+        let call = || unsafe { domain.srcu.call(head, run_callback) }.unwrap();
+        if unwinds(call) {
+            call();
+        }
+        works();
+        assert_eq!(domain.freed(), 0, "{time}: in a section");
+        drop(section);
+        works();
+        assert_eq!(domain.freed(), 1, "{time}");
+        assert_eq!(domain.srcu.run(10), None);
+        ASKED.get() >= time
+    };
+    for asks_after_each_check in [false, true] {
+        for interval_jiffies in [0, 1] {
+            let delay = Published {
+                interval_jiffies,
+                asks_after_each_check,
+                runs_per_jiffy_max: Some(3),
+                retry_us: 0,
+                last_retry_us: 0,
+                ..Published::V5_18
+            };
+            let step = if cfg!(miri) { 31 } else { 1 };
+            let times = (1..).step_by(step).take_while(|time| is_asked(*time, delay));
+            assert!(times.count() > 10 / step);
+        }
+    }
 }
 
 /// An object that is marked when it may be freed.

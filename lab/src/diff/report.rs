@@ -81,10 +81,11 @@ impl Report<'_> {
             cells[0] = flame::shortened(&cells[0], NAME_MAX);
             cells
         };
-        if self.ends(1).is_empty() {
+        let ends = self.ends(top);
+        if ends.is_empty() && top != 0 {
             output.paragraph("No function costs more or less in B than in A.");
         } else {
-            output.table(output::table(&HEADER, 1.., self.ends(top).into_iter().map(row)));
+            output.table(output::table(&HEADER, 1.., ends.into_iter().map(row)));
         }
         output.picture(|| self.graph("As wide as after (B): red grew, blue shrank", 1));
         output.picture(|| self.graph("As wide as before (A): blue shrank or is gone", 0));

@@ -61,13 +61,19 @@ impl Order {
         let mut domains: Vec<&Domain> = process.domains.iter().collect();
         match self {
             Order::None => {}
-            Order::Name => domains.sort_by(|a, b| a.name.cmp(&b.name)),
+            Order::Name => domains.sort_by_key(|each| in_parts(&each.name)),
             Order::Waiting => domains.sort_by_key(|each| Reverse(each.callbacks_waiting)),
             Order::Bytes => domains.sort_by_key(|each| Reverse(each.bytes_waiting)),
             Order::Stalls => domains.sort_by_key(|each| Reverse(each.stalls)),
         }
         domains
     }
+}
+
+/// A name as it is sorted: the number at its end is one, as of domains without a name ("#10").
+fn in_parts(name: &str) -> (&str, Option<u64>, &str) {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    (stem, name[stem.len()..].parse().ok(), name)
 }
 
 /// What a domain has done since an earlier answer; no rates, if that says nothing of them.
@@ -247,5 +253,13 @@ mod tests {
         assert_eq!(names(Order::None), "bac");
         assert_eq!(names(Order::Name), "abc");
         assert_eq!(names(Order::Waiting), "acb");
+    }
+
+    /// "#10" came before "#4".
+    #[test]
+    fn numbers_in_names_are_sorted_as_numbers() {
+        let mut names = ["#10", "shard 10", "#4", "shard 9", "shard", "#", "4"];
+        names.sort_by_key(|name| in_parts(name));
+        assert_eq!(names, ["4", "#", "#4", "#10", "shard", "shard 9", "shard 10"]);
     }
 }

@@ -62,7 +62,8 @@ pub fn heavy_fence() {
 /// # Safety
 /// It is called outside of any function of the library, and of what one calls.
 pub unsafe fn leave_thread() {
-    local::leave_thread(defer::orphan);
+    // SAFETY: the caller's.
+    unsafe { local::leave_thread(defer::orphan) };
 }
 
 /// A domain of liburcu readers. For a static.

@@ -22,7 +22,8 @@ struct Sentinel;
 
 impl Drop for Sentinel {
     fn drop(&mut self) {
-        (crate::HOOKS.thread_ends)();
+        // SAFETY: dropped when the thread's function has returned, or by `exit`, which does not.
+        unsafe { (crate::HOOKS.thread_ends)() };
     }
 }
 

@@ -133,6 +133,22 @@ fn flushes_of_a_lone_thread_run_all() {
     assert_eq!(drops.load(SeqCst), 8);
 }
 
+/// They left it to the worker where another thread was registered, as another test's is.
+#[test]
+fn as_many_flushes_as_tests_of_structures_make_run_all_beside_an_idle_thread() {
+    let (collector, handle, drops) = lone();
+    let idle = || {
+        let handle = collector.register();
+        drop(handle.pin());
+        handle
+    };
+    while_held(idle, |_| {
+        defer_counted(&handle.pin(), &drops);
+        (0..128).for_each(|_| handle.pin().flush());
+        assert_eq!(drops.load(SeqCst), 1);
+    });
+}
+
 #[test]
 fn flushes_run_what_an_ended_thread_has_deferred() {
     let (collector, handle, drops) = lone();

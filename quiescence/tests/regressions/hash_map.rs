@@ -233,6 +233,31 @@ impl Hash for Prying {
     }
 }
 
+/// And its tables, with their nodes.
+#[test]
+fn a_map_leaked_the_rest_where_a_drop_panicked() {
+    #[derive(PartialEq, Eq)]
+    struct Name(u64);
+    impl Hash for Name {
+        fn hash<H: Hasher>(&self, _: &mut H) {} // so that a bucket has nodes
+    }
+    impl Weigh for Name {}
+    struct Bad(Counted);
+    impl Weigh for Bad {}
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            assert!(self.0.number % 4 != 3, "{} on purpose", self.0.number);
+        }
+    }
+    let live = Arc::new(AtomicUsize::new(0));
+    let map = HashMap::new();
+    for number in 0..10 {
+        map.insert(Name(number), Bad(Counted::new(number, &live)));
+    }
+    let said = panic_of(|| drop(map));
+    assert_eq!(live.load(Relaxed), 0, "{said}");
+}
+
 /// What a `Hash` or an `Eq` that panics has broken off, others go on with.
 #[test]
 fn a_map_is_whole_after_a_hash_or_an_eq_that_panicked() {

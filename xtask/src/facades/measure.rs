@@ -60,7 +60,7 @@ pub(super) fn measure(rounds: u32) -> Result<()> {
             }
         }
     }
-    print!("{}", table(&figures));
+    say::line(table(&figures).trim_end())?;
     for (of, differs) in speeds(&figures) {
         let client = CLIENTS.iter().find(|client| client.name == of);
         let (row, original) =

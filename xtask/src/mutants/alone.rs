@@ -90,7 +90,7 @@ impl Tree {
             Ended::Failed(said) => said,
             Ended::Hung => format!("hangs: ended after {} s", test.seconds),
             Ended::DoesNotCompile(said) => {
-                eprintln!("{said}");
+                say::aside(said);
                 return Ok(Outcome::Missed(String::from("**does not compile**")));
             }
         };

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::{Advice, advise};
+use crate::say;
 use crate::tools::{files_below, root};
 
 /// The seeds.
@@ -35,7 +36,7 @@ pub(super) fn disagreements(program: &Path) -> Result<Vec<String>> {
         };
         let [first, second] = [run(SEEDS[0])?, run(SEEDS[1])?];
         let agree = allows(&first, &second) && allows(&second, &first);
-        println!(
+        say::line(format_args!(
             "seeds, {name}: {}; {} and {}; of {} designs sets of {} and {}, {} in both",
             if agree { "agree" } else { "DISAGREE" },
             first.recommended.as_deref().unwrap_or("nothing"),
@@ -44,7 +45,7 @@ pub(super) fn disagreements(program: &Path) -> Result<Vec<String>> {
             first.equal.len(),
             second.equal.len(),
             first.equal.intersection(&second.equal).count(),
-        );
+        ))?;
         if !agree {
             missed.push(format!("seeds, {name}: two runs do not agree"));
         }

@@ -1,6 +1,7 @@
 //! What `cargo xtask install` leaves behind, and what it refuses.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -187,12 +188,22 @@ fn who_reads_no_further_does_not_stop_it() {
     needs::or_return!();
     xtask::compat::built();
     let directory = scratch();
+    unread(&["install".as_ref(), "--prefix".as_ref(), directory.path().as_os_str()]);
+    assert!(directory.path().join("lib/quiescence/pkgconfig/quiescence.pc").exists());
+}
+
+/// `cargo xtask mutants --list | head` panicked.
+#[test]
+fn who_reads_no_further_of_a_list_is_no_error() {
+    unread(&["mutants", "--list"]);
+}
+
+/// Succeeds, though nobody reads what it says.
+fn unread(arguments: &[impl AsRef<OsStr>]) {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let mut install = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    install.args(["install", "--prefix"]).arg(directory.path()).stdout(writer);
-    expect_code(&install.output().expect("xtask runs"), 0);
-    assert!(directory.path().join("lib/quiescence/pkgconfig/quiescence.pc").exists());
+    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    expect_code(&xtask.args(arguments).stdout(writer).output().expect("xtask runs"), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The map itself: its fields, its constructors, and look-ups.
 
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 
 use equivalent::Equivalent;
 
@@ -425,12 +425,17 @@ impl<K, V, S, D: DomainTag> Drop for HashMap<K, V, S, D> {
     fn drop(&mut self) {
         // SAFETY: borrowed exclusively: no thread can have a reference out of it.
         let table = unsafe { growth::root(&self.root) };
+        let mut panicked = None;
         let end = |entry: *const Entry<K, V>| {
             // SAFETY: each box of the map, once.
             let entry = unsafe { Box::from_raw(entry.cast_mut()) };
-            user_code::run(Site::Drop, || drop(entry));
+            let drop_it = || user_code::run(Site::Drop, || drop(entry));
+            panicked = panicked.take().or(catch_unwind(AssertUnwindSafe(drop_it)).err());
         };
         // SAFETY: as above.
         unsafe { table.end(end) };
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
+        }
     }
 }

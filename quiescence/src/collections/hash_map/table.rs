@@ -225,12 +225,12 @@ impl<E> TableRef<E> {
         next.head().before.clone().expect("made by `set_next`")
     }
 
-    /// Frees it, the tables after it, with their nodes, and the old ones; `end` has the box of each
-    /// entry.
+    /// Frees it, the tables after it, with their nodes, and the old ones; `end`, which does not
+    /// unwind, has the box of each entry.
     ///
     /// # Safety
     /// The caller has it alone.
-    pub(super) unsafe fn end(self, end: impl FnMut(*const E) + Copy) {
+    pub(super) unsafe fn end(self, mut end: impl FnMut(*const E)) {
         if let Some(old) = self.old() {
             // SAFETY: the caller has the map alone.
             unsafe { old.end_all() };
@@ -249,7 +249,7 @@ impl<E> TableRef<E> {
                     continue;
                 }
                 let node = node_of(bucket.over.load(Relaxed));
-                bucket.live(word, node).for_each(end);
+                bucket.live(word, node).for_each(&mut end);
                 if let Some(node) = node {
                     // SAFETY: the caller has it alone.
                     unsafe { NodeRef::free(node) };

@@ -52,7 +52,8 @@ impl<K: DomainTag> Domain<K> {
     /// queued in this domain before the first poll.
     ///
     /// A separate thread runs the barrier, since a barrier runs callbacks and waits for others. If
-    /// the future is dropped, that thread ends by itself once they have run.
+    /// the future is dropped, that thread ends by itself once they have run. As long as the system
+    /// gives none, the task asks again and again: its executor does not sleep then.
     ///
     /// ```
     /// # use quiescence::Srcu;

@@ -291,11 +291,15 @@ pub(crate) fn unregister_if_unused(slot: &Slot) {
 }
 
 /// The thread ends: unregisters its slots, one that is in a section when that ends. Calls `orphan`
-/// with its queues. No function of the library that uses one of them is in progress.
+/// with its queues.
 ///
 /// A handle may be its domain's last. When it is dropped, the domain ends and runs callbacks: by
 /// then the table is not borrowed.
-pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
+///
+/// # Safety
+/// No function of the library that is in progress on this thread goes on afterwards: it might have
+/// one of the queues.
+pub(crate) unsafe fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
     let leave = |own: &mut Own| own.handle().map(|handle| own.leave(handle));
     let orphans = Table::with(|table| table.leave(leave));
     cache::clear();
@@ -367,7 +371,8 @@ mod tests {
             local::ended(core); // not at all: so its entry is lost
             // SAFETY: this thread's slot, of this domain.
             assert!(unsafe { slots_queue(slot, domain.tag()) }.is_some());
-            local::leave_thread(crate::reclaim::defer::orphan);
+            // SAFETY: this thread is in no function of the library.
+            unsafe { local::leave_thread(crate::reclaim::defer::orphan) };
             assert!(core.queues.all().is_empty(), "it has been taken out, and freed");
             assert!(slot.objects().is_null());
         });
