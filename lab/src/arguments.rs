@@ -32,8 +32,7 @@ const ALWAYS: &str = "quick json html";
 pub(crate) fn parsed(words: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Cli> {
     let mut command = grammar();
     let mut words: Vec<OsString> = words.into_iter().map(Into::into).collect();
-    let mut matches =
-        command.try_get_matches_from_mut(&words).map_err(|e| told(e, &mut command))?;
+    let mut matches = command.try_get_matches_from_mut(&words).map_err(|e| told(e, &command))?;
     let own = matches.subcommand().map_or(&matches, |(_, own)| own);
     if let Ok(Some(file)) = own.try_get_one::<PathBuf>("workload_file") {
         let is_typed = |id: &str| own.value_source(id) == Some(ValueSource::CommandLine);
@@ -44,9 +43,9 @@ pub(crate) fn parsed(words: impl IntoIterator<Item = impl Into<OsString>>) -> Re
         // What has a workload file has options alone: no word stands behind `--`.
         words.pop_if(|word| word == "--");
         words.extend(options);
-        matches = command.try_get_matches_from_mut(words).map_err(|e| told(e, &mut command))?;
+        matches = command.try_get_matches_from_mut(words).map_err(|e| told(e, &command))?;
     }
-    Cli::from_arg_matches(&matches).map_err(|error| told(error, &mut command))
+    Cli::from_arg_matches(&matches).map_err(|error| told(error, &command))
 }
 
 /// The grammar of options alone, without a command before them.
@@ -62,7 +61,7 @@ pub(crate) fn options<A: Args>(
 }
 
 /// Writes what clap has to say.
-fn told(error: clap::Error, command: &mut Command) -> Failure {
+fn told(error: clap::Error, command: &Command) -> Failure {
     let error = in_plain_words(error, command);
     let written = error.print().and_then(|()| io::stdout().flush());
     match (error.use_stderr(), written) {
@@ -103,7 +102,7 @@ fn prepared(command: Command, words: &str) -> Command {
 }
 
 /// The same error; one about digits says so without the words of the standard library.
-pub(crate) fn in_plain_words(error: clap::Error, command: &mut Command) -> clap::Error {
+pub(crate) fn in_plain_words(error: clap::Error, command: &Command) -> clap::Error {
     let of = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
@@ -112,8 +111,10 @@ pub(crate) fn in_plain_words(error: clap::Error, command: &mut Command) -> clap:
     match (digits, of(ContextKind::InvalidArg), of(ContextKind::InvalidValue)) {
         (Some(digits), Some(argument), Some(value)) => {
             let why = number::no_whole(value, digits.kind());
-            let message = format!("invalid value '{value}' for '{argument}': {why}");
-            command.error(ErrorKind::ValueValidation, message)
+            let told = format!("invalid value '{value}' for '{argument}': {why}");
+            let message = format!("{told}\n\nFor more information, try '--help'.\n");
+            // Without the usage, which would be that of `rcu` whatever command was given.
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         }
         _ => error,
     }

@@ -330,7 +330,7 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
 /// Why these options are refused, if they are.
 fn refused<'a>(options: impl IntoIterator<Item = &'a OsString>) -> Option<String> {
     let error = alone::<Workload>().try_get_matches_from(options).err()?;
-    let error = in_plain_words(error, &mut alone::<Workload>()).to_string();
+    let error = in_plain_words(error, &alone::<Workload>()).to_string();
     let why = error.split("\n\n").next().unwrap_or_default();
     Some(why.trim_start_matches("error: ").to_owned())
 }
