@@ -79,6 +79,9 @@ pub use unlinked::Unlinked;
 ///     });
 /// });
 /// ```
+///
+/// # Source
+/// McKenney and Slingwine, *Read-Copy Update*, PDCS 1998.
 #[doc(alias = "RwLock")]
 pub struct Rcu<T: Send + Sync + 'static, K: DomainTag = Global> {
     // Never empty.
