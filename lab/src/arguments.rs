@@ -13,6 +13,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Args, Command, CommandFactory, FromArgMatches};
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
@@ -129,20 +130,36 @@ pub(crate) fn completions(shell: Shell, output: &mut Output) {
 
 /// Writes the manual page, or all pages into this directory.
 pub(crate) fn manual(directory: Option<&Path>, output: &mut Output) -> Result {
-    let command = grammar().styles(Styles::plain());
+    let mut command = grammar().styles(Styles::plain());
     let Some(directory) = directory else {
-        let mut page = Vec::new();
-        clap_mangen::Man::new(command)
-            .render(&mut page)
-            .map_err(|error| Failure::io("cannot write the page", error))?;
-        output.line(String::from_utf8_lossy(&page).trim_end());
+        let page = page(&Man::new(command));
+        output.line(page.map_err(|error| Failure::io("cannot write the page", error))?.trim_end());
         return Ok(());
     };
+    command = command.disable_help_subcommand(true);
+    command.build();
     fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(command, directory))
+        .and_then(|()| pages(&command, directory))
         .map_err(|error| Failure::file("write pages to", directory, error))?;
     output.line(format_args!("The pages are in {}.", directory.display()));
     Ok(())
+}
+
+/// Writes the pages of a command and of those below it.
+fn pages(command: &Command, directory: &Path) -> io::Result<()> {
+    let man = Man::new(command.clone());
+    fs::write(directory.join(man.get_filename()), page(&man)?)?;
+    let mut below = command.get_subcommands().filter(|below| !below.is_hide_set());
+    below.try_for_each(|below| pages(below, directory))
+}
+
+/// A page whose last section, of tables and examples, keeps its lines as they are, from the first
+/// column on.
+fn page(man: &Man) -> io::Result<String> {
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    let page = String::from_utf8_lossy(&page).replace(".SH EXTRA\n", ".SH EXTRA\n.nf\n.in 0\n");
+    Ok(page.replace(".SH VERSION\n", ".fi\n.SH VERSION\n"))
 }
 
 #[cfg(test)]
