@@ -130,14 +130,13 @@ pub(crate) fn completions(shell: Shell, output: &mut Output) {
 
 /// Writes the manual page, or all pages into this directory.
 pub(crate) fn manual(directory: Option<&Path>, output: &mut Output) -> Result {
-    let mut command = grammar().styles(Styles::plain());
+    let mut command = grammar().styles(Styles::plain()).disable_help_subcommand(true);
+    command.build();
     let Some(directory) = directory else {
         let page = page(&Man::new(command));
         output.line(page.map_err(|error| Failure::io("cannot write the page", error))?.trim_end());
         return Ok(());
     };
-    command = command.disable_help_subcommand(true);
-    command.build();
     fs::create_dir_all(directory)
         .and_then(|()| pages(&command, directory))
         .map_err(|error| Failure::file("write pages to", directory, error))?;
@@ -158,8 +157,7 @@ fn pages(command: &Command, directory: &Path) -> io::Result<()> {
 fn page(man: &Man) -> io::Result<String> {
     let mut page = Vec::new();
     man.render(&mut page)?;
-    let page = String::from_utf8_lossy(&page).replace(".SH EXTRA\n", ".SH EXTRA\n.nf\n.in 0\n");
-    Ok(page.replace(".SH VERSION\n", ".fi\n.SH VERSION\n"))
+    Ok(String::from_utf8_lossy(&page).replace(".SH EXTRA\n", ".SH EXTRA\n.nf\n.in 0\n"))
 }
 
 #[cfg(test)]
