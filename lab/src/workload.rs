@@ -90,7 +90,7 @@ pub(crate) struct Workload {
     /// Threads, each reading and updating. N..M measures every design from N threads to M, instead
     /// of the sweeps: read only, mixed, and, unless keys are given, with a large table [default:
     /// the CPUs this process may use]
-    #[arg(long = "threads", id = "threads", value_name = "N", value_parser = threads)]
+    #[arg(long = "threads", id = "threads", value_name = "N[..M]", value_parser = threads)]
     #[serde(skip)]
     pub(crate) range: Option<[u32; 2]>,
     /// How many threads run it: of a range the most.
