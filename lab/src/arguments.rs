@@ -13,6 +13,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Args, Command, CommandFactory, FromArgMatches};
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
@@ -32,8 +33,7 @@ const ALWAYS: &str = "quick json html";
 pub(crate) fn parsed(words: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Cli> {
     let mut command = grammar();
     let mut words: Vec<OsString> = words.into_iter().map(Into::into).collect();
-    let mut matches =
-        command.try_get_matches_from_mut(&words).map_err(|e| told(e, &mut command))?;
+    let mut matches = command.try_get_matches_from_mut(&words).map_err(|e| told(e, &command))?;
     let own = matches.subcommand().map_or(&matches, |(_, own)| own);
     if let Ok(Some(file)) = own.try_get_one::<PathBuf>("workload_file") {
         let is_typed = |id: &str| own.value_source(id) == Some(ValueSource::CommandLine);
@@ -44,9 +44,9 @@ pub(crate) fn parsed(words: impl IntoIterator<Item = impl Into<OsString>>) -> Re
         // What has a workload file has options alone: no word stands behind `--`.
         words.pop_if(|word| word == "--");
         words.extend(options);
-        matches = command.try_get_matches_from_mut(words).map_err(|e| told(e, &mut command))?;
+        matches = command.try_get_matches_from_mut(words).map_err(|e| told(e, &command))?;
     }
-    Cli::from_arg_matches(&matches).map_err(|error| told(error, &mut command))
+    Cli::from_arg_matches(&matches).map_err(|error| told(error, &command))
 }
 
 /// The grammar of options alone, without a command before them.
@@ -62,7 +62,7 @@ pub(crate) fn options<A: Args>(
 }
 
 /// Writes what clap has to say.
-fn told(error: clap::Error, command: &mut Command) -> Failure {
+fn told(error: clap::Error, command: &Command) -> Failure {
     let error = in_plain_words(error, command);
     let written = error.print().and_then(|()| io::stdout().flush());
     match (error.use_stderr(), written) {
@@ -103,7 +103,7 @@ fn prepared(command: Command, words: &str) -> Command {
 }
 
 /// The same error; one about digits says so without the words of the standard library.
-pub(crate) fn in_plain_words(error: clap::Error, command: &mut Command) -> clap::Error {
+pub(crate) fn in_plain_words(error: clap::Error, command: &Command) -> clap::Error {
     let of = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
@@ -112,8 +112,10 @@ pub(crate) fn in_plain_words(error: clap::Error, command: &mut Command) -> clap:
     match (digits, of(ContextKind::InvalidArg), of(ContextKind::InvalidValue)) {
         (Some(digits), Some(argument), Some(value)) => {
             let why = number::no_whole(value, digits.kind());
-            let message = format!("invalid value '{value}' for '{argument}': {why}");
-            command.error(ErrorKind::ValueValidation, message)
+            let told = format!("invalid value '{value}' for '{argument}': {why}");
+            let message = format!("{told}\n\nFor more information, try '--help'.\n");
+            // Without the usage, which would be that of `rcu` whatever command was given.
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         }
         _ => error,
     }
@@ -128,20 +130,34 @@ pub(crate) fn completions(shell: Shell, output: &mut Output) {
 
 /// Writes the manual page, or all pages into this directory.
 pub(crate) fn manual(directory: Option<&Path>, output: &mut Output) -> Result {
-    let command = grammar().styles(Styles::plain());
+    let mut command = grammar().styles(Styles::plain()).disable_help_subcommand(true);
+    command.build();
     let Some(directory) = directory else {
-        let mut page = Vec::new();
-        clap_mangen::Man::new(command)
-            .render(&mut page)
-            .map_err(|error| Failure::io("cannot write the page", error))?;
-        output.line(String::from_utf8_lossy(&page).trim_end());
+        let page = page(&Man::new(command));
+        output.line(page.map_err(|error| Failure::io("cannot write the page", error))?.trim_end());
         return Ok(());
     };
     fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(command, directory))
+        .and_then(|()| pages(&command, directory))
         .map_err(|error| Failure::file("write pages to", directory, error))?;
     output.line(format_args!("The pages are in {}.", directory.display()));
     Ok(())
+}
+
+/// Writes the pages of a command and of those below it.
+fn pages(command: &Command, directory: &Path) -> io::Result<()> {
+    let man = Man::new(command.clone());
+    fs::write(directory.join(man.get_filename()), page(&man)?)?;
+    let mut below = command.get_subcommands().filter(|below| !below.is_hide_set());
+    below.try_for_each(|below| pages(below, directory))
+}
+
+/// A page whose last section, of tables and examples, keeps its lines as they are, from the first
+/// column on.
+fn page(man: &Man) -> io::Result<String> {
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    Ok(String::from_utf8_lossy(&page).replace(".SH EXTRA\n", ".SH EXTRA\n.nf\n.in 0\n"))
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ pub(crate) struct Workload {
     /// Threads, each reading and updating. N..M measures every design from N threads to M, instead
     /// of the sweeps: read only, mixed, and, unless keys are given, with a large table [default:
     /// the CPUs this process may use]
-    #[arg(long = "threads", id = "threads", value_name = "N", value_parser = threads)]
+    #[arg(long = "threads", id = "threads", value_name = "N[..M]", value_parser = threads)]
     #[serde(skip)]
     pub(crate) range: Option<[u32; 2]>,
     /// How many threads run it: of a range the most.
@@ -330,7 +330,7 @@ pub(crate) fn options_of(path: &Path, is_typed: impl Fn(&str) -> bool) -> Result
 /// Why these options are refused, if they are.
 fn refused<'a>(options: impl IntoIterator<Item = &'a OsString>) -> Option<String> {
     let error = alone::<Workload>().try_get_matches_from(options).err()?;
-    let error = in_plain_words(error, &mut alone::<Workload>()).to_string();
+    let error = in_plain_words(error, &alone::<Workload>()).to_string();
     let why = error.split("\n\n").next().unwrap_or_default();
     Some(why.trim_start_matches("error: ").to_owned())
 }

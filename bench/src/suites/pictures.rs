@@ -1,9 +1,11 @@
 //! `rcu bench pictures`: figures of other suites that README and docs/MEASURED.md show. What is
 //! drawn stands in `suites.toml`; the command draws it.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
-use super::{Options, SUITES, Suite, readme};
+use super::{Options, SUITES, Suite, readme, unknown};
 use crate::Error;
 
 /// One picture.
@@ -38,10 +40,15 @@ pub fn chosen(files: &[String]) -> Vec<&'static Picture> {
 /// The suite, ready to run: all that is in these pictures and compiled in.
 ///
 /// # Errors
-/// If a base is named: there are no ratios.
+/// If a rival is named that is in none of them, or a base: there are no ratios.
 pub fn prepare(files: &[String], options: &Options) -> Result<Suite, Error> {
     if options.base.is_some() {
         return Err(Error::Usage("--base: pictures have no ratios".to_owned()));
+    }
+    let rivals = chosen(files).into_iter().flat_map(|picture| &picture.rivals);
+    let known: BTreeSet<_> = rivals.map(|[_, name]| *name).collect();
+    if let Some(other) = options.only.iter().find(|name| !known.contains(name.as_str())) {
+        return Err(unknown(other, &Vec::from_iter(known)));
     }
     let mut planned = Vec::new();
     for picture in chosen(files) {
@@ -76,6 +83,9 @@ mod tests {
         }
         let base = Options { base: Some("seize".to_owned()), ..Options::default() };
         assert!(prepare(&[], &base).unwrap_err().to_string().contains("--base"));
+        // It did nothing, and succeeded.
+        let other = Options { only: vec!["sieze".to_owned()], ..Options::default() };
+        assert!(prepare(&[], &other).unwrap_err().to_string().contains("called \"sieze\""));
         let build = prepare(&["build".to_owned()], &Options::default()).unwrap();
         assert!(build.planned.is_empty(), "nothing is measured for what a user compiles");
     }

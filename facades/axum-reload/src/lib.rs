@@ -20,24 +20,13 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
 /// The reply of each path.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Weigh)]
 pub struct Routes(HashMap<String, Reply>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Weigh)]
 enum Reply {
     Text(String),
     Redirect(String),
-}
-
-impl Weigh for Routes {
-    /// The table and its strings, in bytes: what the domain's limit counts.
-    fn weight(&self) -> usize {
-        let entry = size_of::<(String, Reply)>() + 1;
-        let strings = self.0.iter().map(|(path, reply)| match reply {
-            Reply::Text(to) | Reply::Redirect(to) => path.capacity() + to.capacity(),
-        });
-        size_of::<Self>() + self.0.capacity() * entry + strings.sum::<usize>()
-    }
 }
 
 /// Which line of a table of routes is none, and why.

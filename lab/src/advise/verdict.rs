@@ -175,16 +175,14 @@ fn price(choice: &Place, value_bytes: u32) -> Option<String> {
 
 fn when_not(choice: &Place, places: &[Place]) -> String {
     let lock = fastest(places, |place| !defers(place.design));
-    if matches!(
-        choice.design.about.family,
-        "atomic word" | "word for each CPU or thread" | "copy for each reader"
-    ) {
-        return format!("Its limits: {}.", choice.design.about.limits);
-    }
-    if !defers(choice.design) {
-        return TEXTS["needless"].clone();
-    }
-    let mut text = TEXTS["not-for"].clone();
+    let limits = format!("Its limits: {}.", choice.design.about.limits);
+    let not_for = match choice.design.about.family {
+        "lock" | "sharded lock" => return TEXTS["needless"].clone(),
+        "reference count" => "not-for-counted",
+        "epoch" | "lock-free structure" | "rcu" => "not-for",
+        _ => return limits,
+    };
+    let mut text = TEXTS[not_for].clone();
     if let Some(lock) = lock {
         let advantage = choice.throughput.median / lock.throughput.median;
         if advantage < ADVANTAGE_WORTH_IT {
@@ -195,8 +193,7 @@ fn when_not(choice: &Place, places: &[Place]) -> String {
             ));
         }
     }
-    text.push_str(&format!(" Its limits: {}.", choice.design.about.limits));
-    text
+    format!("{text} {limits}")
 }
 
 /// "a", "a and b", "a, b and c".
@@ -308,6 +305,24 @@ mod tests {
         let text = told(&far, &[]);
         assert!(!text.contains("think twice"), "{text}");
         assert!(text.contains("10.0 times as many operations as std-rwlock"), "{text}");
+    }
+
+    /// A cell's guard keeps one value. The advice for designs with sections was given with it, and
+    /// said not to use it where readers block.
+    #[test]
+    fn only_sections_keep_what_is_replaced_meanwhile() {
+        let of = |name| told(&[place(name, 1, 10.0), place("std-rwlock", 2, 1.0)], &[]);
+        for name in ["quiescence", "quiescence-srcu", "seize"] {
+            assert!(of(name).contains("is in its section"), "{}", of(name));
+        }
+        for name in ["quiescence-arc-cell", "arc-swap"] {
+            let text = of(name);
+            assert!(text.contains("Do not use it if") && !text.contains("section"), "{text}");
+        }
+        // Whoever takes a value out of a queue has it alone.
+        for name in ["quiescence-queue", "crossbeam-queue", "std-mpsc"] {
+            assert!(!of(name).contains("Do not use it"), "{}", of(name));
+        }
     }
 
     /// The simplest of a rank was called the best, and the faster one was left out.

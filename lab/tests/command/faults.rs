@@ -160,6 +160,19 @@ fn each_command_has_a_manual_page() {
     }
 }
 
+/// The lines of a table were joined, and its columns were gone.
+#[test]
+fn the_tables_of_a_manual_page_keep_their_lines() {
+    let directory = tempfile::tempdir().unwrap();
+    expect_code(&run(["man", "--dir", directory.path().to_str().unwrap()]), 0);
+    let bench = std::fs::read_to_string(directory.path().join("rcu-bench.1")).unwrap();
+    let (whole, _) = expect_code(&run(["man"]), 0);
+    for page in [bench, whole] {
+        let (_, last) = page.split_once("\n.SH EXTRA\n").expect("a last section");
+        assert!(last.starts_with(".nf\n"), "{last}");
+    }
+}
+
 /// Fails unless a line has this name and a figure, and each figure its unit beside it.
 fn has_whole_figures(stdout: &str, name: &str) {
     let is_figure = |line: &str| line.starts_with(name) && line.contains(" ns");

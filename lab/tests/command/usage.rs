@@ -57,6 +57,15 @@ fn what_is_wrong_is_refused_with_the_limits_or_the_known_names() {
     }
 }
 
+/// It showed that of `rcu` without a command.
+#[test]
+fn a_bad_number_shows_the_usage_of_no_other_command() {
+    for args in [["top", "many"], ["simulate", "--seed=many"]] {
+        let (_, stderr) = expect_code(&run(args), 2);
+        assert!(stderr.contains("try '--help'") && !stderr.contains("Usage"), "{stderr}");
+    }
+}
+
 #[test]
 fn a_bad_workload_file_is_refused_with_its_name_and_line() {
     let directory = tempfile::tempdir().unwrap();

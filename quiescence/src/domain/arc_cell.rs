@@ -129,6 +129,10 @@ pub type ArcCellWeak<T> = ArcCellAny<Weak<T>>;
 /// A handler may load on a thread that has loaded before and has fewer than eight guards, and must
 /// drop its guards before it returns. In a child process, guards of threads that no longer exist
 /// protect their values forever.
+///
+/// # Source
+/// The interface is that of `arc-swap` (Michal Vaner). Hazard pointers take the place of its debts:
+/// see [`hazard`](crate::hazard).
 pub struct ArcCellAny<P: RefCnt> {
     /// From `Counted::into_ptr`. The cell has a reference to what is there.
     pointer: AtomicPtr<P::Base>,

@@ -14,6 +14,9 @@ use crate::reclaim::worker;
 ///
 /// Returned by [`Domain::start_poll`], which requests the grace period, and by [`Domain::cookie`],
 /// which does not.
+///
+/// Source: the kernel's `start_poll_synchronize_rcu` and `get_state_synchronize_rcu` (Paul E.
+/// McKenney).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a cookie is for poll() or wait()"]
 pub struct Cookie {

@@ -61,6 +61,10 @@ use crate::os::user_code::{self, Site};
 /// drop(guard);
 /// assert_eq!(Arc::try_unwrap(old).as_deref(), Ok("debug"));
 /// ```
+///
+/// # Source
+/// The interface is that of `arc-swap` (Michal Vaner), and so is the idea that a load borrows the
+/// cell's reference, and an update pays for what is borrowed.
 pub struct ExactCell<P: Counted> {
     /// From `Counted::into_ptr`. The cell has a reference to what is there.
     pointer: AtomicPtr<P::Base>,

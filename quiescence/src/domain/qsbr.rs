@@ -58,6 +58,9 @@ impl<K: ThreadTag> Domain<K> {
 /// reader.quiescent_state();
 /// assert_eq!(*seven, 7);
 /// ```
+///
+/// Source: liburcu's flavour qsbr (Desnoyers, McKenney, Stern, Dagenais, Walpole, IEEE TPDS 2012).
+/// There the program, not the compiler, keeps quiescent states out of sections.
 pub struct Qsbr<K: ThreadTag = Global> {
     domain: Domain<K>,
     slot: *const Slot,

@@ -79,6 +79,9 @@ pub use unlinked::Unlinked;
 ///     });
 /// });
 /// ```
+///
+/// # Source
+/// McKenney and Slingwine, *Read-Copy Update*, PDCS 1998.
 #[doc(alias = "RwLock")]
 pub struct Rcu<T: Send + Sync + 'static, K: DomainTag = Global> {
     // Never empty.
@@ -157,6 +160,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// code has retired the value while it is still in place.
     #[doc(alias = "rcu_dereference")]
     #[inline]
+    #[track_caller]
     pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> &'s T {
         // SAFETY: loaded under the section; not null, since `inner` is never empty.
         unsafe { &*self.inner.load_pointer(section) }
@@ -234,6 +238,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// Like [`update`](Self::update), in a section of the caller's, and returns the old value.
     ///
     /// Drop the old value after the section, not inside it: see [`Domain::retire`].
+    ///
+    /// # Panics
+    /// As [`load`](Self::load), before `f` is called.
     pub fn update_in<S: Section<K>>(&self, section: &S, f: impl FnMut(&T) -> T) -> Unlinked<T, K> {
         let old = self.replace_in(section, f);
         changes::tell(self.inner.place());

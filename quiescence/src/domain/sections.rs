@@ -5,22 +5,21 @@ use std::ptr;
 use crate::domain::domain::Domain;
 use crate::domain::tag::{DomainTag, Section};
 
-/// Whether a section is one of this domain; where the types say so, nothing is compared.
+/// Panics if the section is not of the domain of the cell or collection, which is called `what`;
+/// where the types say that it is, nothing is compared.
 #[inline(always)]
-pub(crate) fn is_of<D: DomainTag>(section: &impl Section<D>, domain: &Domain<D>) -> bool {
-    D::STATIC || ptr::eq(section.core(), domain.core())
+#[track_caller]
+pub(crate) fn check<D: DomainTag>(section: &impl Section<D>, domain: &Domain<D>, what: &str) {
+    if !D::STATIC && !ptr::eq(section.core(), domain.core()) {
+        is_of_another(what);
+    }
 }
 
-/// Panics if the section is not of the domain of the cell or collection, which is named `$what`.
-macro_rules! check_section {
-    ($section:expr, $domain:expr, $what:literal) => {
-        assert!(
-            $crate::domain::sections::is_of($section, $domain),
-            concat!("quiescence: the guard is of another domain than the ", $what)
-        )
-    };
+#[cold]
+#[track_caller]
+fn is_of_another(what: &str) -> ! {
+    panic!("quiescence: the guard is of another domain than the {what}");
 }
-pub(crate) use check_section;
 
 /// Panics: a call would exceed the limit a second time in one section.
 #[cold]

@@ -1,7 +1,10 @@
 //! Faults of what is printed.
 
-use quiescence::collections::{List, Queue, Stack};
+use crate::common::*;
+use quiescence::collections::{HashMap, IdMap, List, Queue, Stack};
 use std::fmt::Debug;
+use std::panic;
+use std::sync::Mutex;
 
 /// How an iterator over three values is printed: fresh, half taken, and with nothing left.
 fn printed(mut values: impl Iterator<Item = u32> + Debug) -> [String; 3] {
@@ -22,4 +25,64 @@ fn printing_an_exhausted_iterator_of_a_queue_dereferenced_null() {
     assert_eq!(stack.each_ref().map(is_null), [false, false, true], "{stack:?}");
     let list = printed(List::<u32>::from_iter(0..3).into_iter());
     assert_eq!(list, ["[0, 1, 2]", "[1, 2]", "[]"]);
+}
+
+/// The message of a load of what is retired had a line of the library as the place of the load.
+#[cfg(debug_assertions)]
+#[test]
+#[cfg_attr(miri, ignore = "undefined on purpose")]
+fn a_load_of_what_is_retired_was_at_no_place_of_the_program() {
+    unsafe fn never(_: *mut ()) {}
+    let domain = Domain::new();
+    let value = Rcu::new_in(7_u64, domain.clone());
+    let option = RcuOption::new_in(Some(7_u64), domain.clone());
+    let guard = domain.read();
+    for object in [value.load(&guard), option.load(&guard).unwrap()] {
+        let object = std::ptr::from_ref(object).cast_mut();
+        // SAFETY: from a box, and not freed; that readers still find it is the mistake.
+        unsafe { quiescence::raw::retire_with(&domain, object, 8, never) };
+    }
+    let loads: [&dyn Fn(); 4] =
+        [&|| _ = value.load(&guard), &|| _ = value.read(), &|| _ = option.load(&guard), &|| {
+            _ = option.read()
+        }];
+    for load in loads {
+        let said = panic_of(load);
+        let place = said.split_once("it is loaded at ").expect("where it is loaded").1;
+        assert!(place.contains("printing.rs"), "{said}");
+    }
+    drop(guard);
+    domain.barrier();
+}
+
+/// The panic was at a line of the library: in a program with many loads it did not say which.
+#[test]
+#[cfg_attr(miri, ignore = "needs a process of its own")]
+fn a_guard_of_another_domain_was_refused_at_no_place_of_the_program() {
+    static PLACE: Mutex<String> = Mutex::new(String::new());
+    in_its_own_process!();
+    panic::set_hook(Box::new(|info| {
+        info.location().expect("known").file().clone_into(&mut PLACE.lock().unwrap());
+    }));
+    let (mine, other) = (Domain::new(), Domain::new());
+    let value = Rcu::new_in(7, mine.clone());
+    let option = RcuOption::new_in(Some(7), mine.clone());
+    let map: HashMap<u32, u32, _, _> = HashMap::new_in(mine.clone());
+    let ids: IdMap<u32, _> = IdMap::new_in(mine.clone());
+    let list: List<u32, _> = List::new_in(mine);
+    let id = ids.insert(7);
+    let guard = other.read();
+    let loads: [&dyn Fn(); 7] = [
+        &|| _ = value.load(&guard),
+        &|| _ = option.load(&guard),
+        &|| _ = map.get(&7, &guard),
+        &|| _ = map.read_in(&guard),
+        &|| _ = ids.get(id, &guard),
+        &|| _ = ids.read_in(&guard),
+        &|| _ = list.iter(&guard),
+    ];
+    for (number, load) in loads.iter().enumerate() {
+        assert!(panic_of(load).contains("of another domain"));
+        assert!(PLACE.lock().unwrap().ends_with("printing.rs"), "load {number}: {PLACE:?}");
+    }
 }

@@ -31,7 +31,7 @@ where
     V: Send + Sync + 'static,
     D: DomainTag,
 {
-    /// Allocates room for `capacity` entries at once.
+    /// Has [`build`](Self::build) allocate room for `capacity` entries.
     pub fn capacity(self, capacity: usize) -> Self {
         Self { capacity, ..self }
     }
@@ -77,6 +77,9 @@ where
     /// images.insert(1, foreign::Image(vec![0; 1 << 20]));
     /// images.remove(&1); // a megabyte waits
     /// ```
+    ///
+    /// # Panics
+    /// As [`HashMap::with_capacity`].
     pub fn build_with_weight(self, weight: fn(&K, &V) -> usize) -> HashMap<K, V, S, D> {
         let weight = Weight { entry: Some(weight), value: None, hands_on: false };
         HashMap::make(self.capacity, self.hasher, self.domain, weight)

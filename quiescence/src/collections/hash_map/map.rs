@@ -356,11 +356,12 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// If the section belongs to another domain. The compiler rejects this, except between domains
     /// made with [`Domain::new`], where it is checked at run time.
     #[inline]
+    #[track_caller]
     pub fn read_in<'s, G: Section<D>>(
         &'s self,
         section: &'s G,
     ) -> HashMapRef<'s, K, V, S, D, &'s G> {
-        sections::check_section!(section, &self.domain, "map");
+        sections::check(section, &self.domain, "map");
         HashMapRef { map: self, section }
     }
 }
@@ -408,12 +409,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag> HashMap<K, V, S, D> {
     /// # Panics
     /// As [`read_in`](Self::read_in).
     #[inline]
+    #[track_caller]
     pub fn get<'s, Q, G>(&'s self, key: &Q, section: &'s G) -> Option<&'s V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
         G: Section<D>,
     {
-        sections::check_section!(section, &self.domain, "map");
+        sections::check(section, &self.domain, "map");
         // SAFETY: in a section.
         let entry = unsafe { self.find(key) };
         // SAFETY: it is not written to or freed before the section ends.

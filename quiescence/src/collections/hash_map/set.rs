@@ -115,6 +115,7 @@ impl<T, S, D: DomainTag> HashSet<T, S, D> {
     /// # Panics
     /// If the section belongs to another domain, as in [`HashMap::read_in`].
     #[inline]
+    #[track_caller]
     pub fn read_in<'s, G: Section<D>>(&'s self, section: &'s G) -> HashSetRef<'s, T, S, D, &'s G> {
         HashSetRef { set: self, elements: self.0.read_in(section) }
     }

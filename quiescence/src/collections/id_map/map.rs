@@ -168,8 +168,9 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// # Panics
     /// As [`get`](Self::get).
     #[inline]
+    #[track_caller]
     pub fn read_in<'s, G: Section<D>>(&'s self, section: &'s G) -> IdMapRef<'s, V, D, &'s G> {
-        sections::check_section!(section, &self.domain, "map");
+        sections::check(section, &self.domain, "map");
         IdMapRef { map: self, section }
     }
 
@@ -188,6 +189,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// If the section belongs to another domain and the types do not show it (checked at run time).
     /// In debug builds also if unsafe code has retired the value.
     #[inline]
+    #[track_caller]
     pub fn get<'s, S: Section<D>>(&'s self, id: Id, section: &'s S) -> Option<&'s V> {
         self.find(id, section).map(|entry| &entry.value)
     }
@@ -499,12 +501,13 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     }
 
     #[inline]
+    #[track_caller]
     pub(super) fn find_at<'s, S: Section<D>>(
         &'s self,
         index: u32,
         section: &'s S,
     ) -> Option<&'s Entry<V>> {
-        sections::check_section!(section, &self.domain, "map");
+        sections::check(section, &self.domain, "map");
         let entry = self.table.load(index).entry();
         debug_objects::check_reachable(entry.cast_const().cast(), || {
             ptr::eq(self.table.load(index).entry(), entry)
@@ -514,6 +517,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     }
 
     #[inline]
+    #[track_caller]
     pub(super) fn find<'s, S: Section<D>>(
         &'s self,
         id: Id,
@@ -533,7 +537,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         new: Box<Entry<V>>,
         section: &S,
     ) -> Result<NonNull<Entry<V>>, Box<Entry<V>>> {
-        sections::check_section!(section, &self.domain, "map");
+        sections::check(section, &self.domain, "map");
         let new = NonNull::from(Box::leak(new));
         // SAFETY: in a section of the map's domain; an entry of ours.
         unsafe { self.table.replace(id, expected.map(ptr::from_ref), new) }.ok_or_else(|| {

@@ -154,8 +154,9 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
     /// # Panics
     /// If the section belongs to another domain and the types do not show it.
     #[inline]
+    #[track_caller]
     pub fn iter<'s, S: Section<D>>(&'s self, section: &'s S) -> Iter<'s, T> {
-        sections::check_section!(section, &self.domain, "list");
+        sections::check(section, &self.domain, "list");
         // SAFETY: the section is borrowed as long as the iterator; what is removed is retired in
         // its domain.
         unsafe { Iter::new(&self.chain.first) }

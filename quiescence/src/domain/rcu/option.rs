@@ -77,7 +77,11 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     }
 
     /// Returns the current value, if there is one. See [`Rcu::load`].
+    ///
+    /// # Panics
+    /// As [`Rcu::load`].
     #[inline]
+    #[track_caller]
     pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> Option<&'s T> {
         // SAFETY: loaded under the section; null is none.
         unsafe { self.load_pointer(section).as_ref() }
@@ -246,7 +250,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         current: Option<&T>,
         new: Option<Box<T>>,
     ) -> Result<Option<Unlinked<T, K>>, Option<Box<T>>> {
-        sections::check_section!(section, &self.domain, "value");
+        sections::check(section, &self.domain, "value");
         let current = current.map_or(ptr::null(), ptr::from_ref);
         self.exchange_if(current, new).inspect(|_| changes::tell(self.place()))
     }
@@ -284,8 +288,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     }
 
     #[inline]
+    #[track_caller]
     pub(super) fn load_pointer<S: Section<K>>(&self, section: &S) -> *const T {
-        sections::check_section!(section, &self.domain, "value");
+        sections::check(section, &self.domain, "value");
         // Acquire: pairs with the Release in `exchange` and `exchange_if` [GP-10]; the value
         // was made before it was published. The section's begin comes before this load [GP-1].
         let pointer = self.pointer.load(Acquire);

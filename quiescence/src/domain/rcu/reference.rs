@@ -157,6 +157,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// # Safety
     /// The place is not dropped, nor borrowed exclusively, as long as the section lives.
     #[inline(always)]
+    #[track_caller]
     unsafe fn hold<S: Section<K>>(&self, section: S) -> Held<T, S> {
         let value = self.inner.load_pointer(&section).cast_mut();
         // SAFETY: the place is never empty.
@@ -202,6 +203,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// # Safety
     /// The place is not dropped, nor borrowed exclusively, as long as the section lives.
     #[inline(always)]
+    #[track_caller]
     unsafe fn hold<S: Section<K>>(&self, section: S) -> Option<Held<T, S>> {
         let value = Shared(NonNull::new(self.load_pointer(&section).cast_mut())?);
         Some(Held { value, section })
