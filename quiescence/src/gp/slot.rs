@@ -87,10 +87,10 @@ pub(crate) struct Slot {
     /// Marks that the reader acts on when it leaves: [`WAITED_FOR`], [`LEAVING`], [`PORTABLE`],
     /// [`OVERDUE`].
     pub(super) attention: AtomicU32,
-    /// What reports show of the reader, and what a QSBR reader needs.
-    pub(crate) notes: Notes,
     /// The domain of its registry; null before the first [`adopt`](Self::adopt).
     core: Cell<*const GpWords>,
+    /// What reports show of the reader, and what a QSBR reader needs.
+    pub(crate) notes: Notes,
     /// How many handles and implicit registrations keep this slot registered. Owner only. Safe code
     /// can leak handles, so it has 64 bits and is checked: a count that wrapped would unregister
     /// the slot under a reader.
@@ -131,7 +131,7 @@ impl Deref for SlotRef {
 
     fn deref(&self) -> &Slot {
         // SAFETY: it leads into a chunk of the registry, which is freed when the registry is
-        // dropped; or the caller of `Registry::register_at` keeps it valid until it is
+        // dropped; or the caller of `Registry::register` keeps it valid until it is
         // unregistered, and so out of the lists.
         unsafe { &*self.0 }
     }
@@ -183,8 +183,8 @@ impl Slot {
             Self {
                 word: AtomicU64::new(word),
                 attention: AtomicU32::new(0),
-                notes: Notes::new(),
                 core: Cell::new(std::ptr::null()),
+                notes: Notes::new(),
                 references: Cell::new(0),
                 index: Cell::new(0),
                 owner: Cell::new(0),

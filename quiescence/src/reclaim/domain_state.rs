@@ -9,8 +9,8 @@
 //! The queues check whose they are, and only [`Drop`](DomainState) has an exclusive reference, of
 //! which [`Ended`] is made. An error here can free too early all the same: a domain is made here
 //! that ends without regard to slots, or for readers that it does not wait for; the order of the
-//! fields is the order of their ends; and by the address that a weak handle keeps a thread knows
-//! its slots in a domain.
+//! fields is the order of their ends; a handle leads to its domain; and by the address that a weak
+//! handle keeps a thread knows its slots in one.
 
 pub(crate) mod charge;
 #[cfg(feature = "call_rcu")]
@@ -22,6 +22,7 @@ mod in_use;
 pub(crate) mod queues;
 pub(crate) mod thread_queue;
 
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -130,6 +131,17 @@ impl Drop for DomainState {
         }
         let ends = self.ends;
         ends(&Ended::new(self));
+    }
+}
+
+impl Deref for Handle {
+    type Target = DomainState;
+
+    fn deref(&self) -> &DomainState {
+        match self {
+            Self::Static(domain) => domain,
+            Self::Shared(domain) => domain,
+        }
     }
 }
 

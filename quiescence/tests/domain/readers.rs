@@ -1,5 +1,8 @@
 //! Sections, registration and the end of threads.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use crate::common::*;
 use quiescence::{Guard, tuning::Fences};
 
@@ -70,6 +73,37 @@ fn the_explicit_handle_shares_the_word_and_unregisters_when_dropped() {
     assert_eq!(domain.statistics().readers, 1);
     drop(second);
     assert_eq!(domain.statistics().readers, 0);
+}
+
+/// Also one that a thread-local's destructor drops after the thread has left the library.
+#[test]
+fn each_qsbr_handle_is_a_reader_until_it_is_dropped() {
+    let domain = Domain::new();
+    let readers = || domain.statistics().readers;
+    elsewhere(|| {
+        let late = Rc::new(Cell::new(None));
+        let held = Rc::clone(&late);
+        at_thread_end(move || drop(held.take()));
+        let (first, ordinary, second) = (domain.qsbr(), domain.reader(), domain.qsbr());
+        let offline = domain.qsbr().offline();
+        drop(domain.read());
+        assert_eq!(readers(), 4);
+        drop(first);
+        assert_eq!(readers(), 3);
+        let cookie = domain.start_poll();
+        drop(offline);
+        assert!(!domain.poll(cookie), "the second one is online still");
+        assert_eq!(readers(), 2);
+        drop(ordinary); // the thread's own registration stays
+        assert_eq!(readers(), 2);
+        drop(second);
+        assert!(domain.poll(cookie));
+        assert_eq!(readers(), 1);
+        late.set(Some((domain.qsbr(), domain.qsbr().offline())));
+        assert_eq!(readers(), 3);
+    });
+    assert_eq!(readers(), 0);
+    domain.synchronize();
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! list of the domains in use, by which a fork, the end of the process, reports and statistics find
 //! them.
 //!
-//! A reference is an `Arc` or a `Weak`, which alone decide when a domain ends, or a `&'static`; no
-//! other domain comes out of it.
+//! A reference is an `Arc` or a `Weak`, which alone decide when a domain ends, or a `&'static`.
+//! Which domain it leads to is said in [`super`].
 //!
 //! A fork does not reach a domain that is missing here: in the child its locks stay locked, and the
 //! readers of threads that are gone hold its grace periods up. So an error here makes a thread wait
@@ -11,7 +11,6 @@
 
 #![deny(unsafe_code)]
 
-use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
@@ -29,17 +28,6 @@ pub enum Handle {
     Static(&'static DomainState),
     /// It lives while a handle to it exists.
     Shared(Arc<DomainState>),
-}
-
-impl Deref for Handle {
-    type Target = DomainState;
-
-    fn deref(&self) -> &DomainState {
-        match self {
-            Self::Static(domain) => domain,
-            Self::Shared(domain) => domain,
-        }
-    }
 }
 
 impl Handle {

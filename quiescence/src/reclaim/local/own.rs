@@ -165,15 +165,15 @@ impl Own {
 
     /// Unregisters `slot`, if it is one of these, has no user and is in no section.
     fn unregister_if_unused(&mut self, slot: &Slot) {
-        if slot.references() != 0 || !slot.is_quiescent() {
+        let other = self.others.iter().position(|other| ptr::eq(*other, slot));
+        // Which slot it is comes first: what another thread's counts is not for this one to read.
+        let is_own = other.is_some() || ptr::eq(self.slot, slot);
+        if !is_own || slot.references() != 0 || !slot.is_quiescent() {
             return;
         }
-        if ptr::eq(self.slot, slot) {
-            self.slot = ptr::null();
-        } else {
-            let at = self.others.iter().position(|other| ptr::eq(*other, slot));
-            let Some(at) = at else { return };
-            self.others.swap_remove(at);
+        match other {
+            Some(at) => _ = self.others.swap_remove(at),
+            None => self.slot = ptr::null(),
         }
         thread_slots::forget(slot);
         // SAFETY: it is in the registry of its domain, which lives while the slot is reached; the
