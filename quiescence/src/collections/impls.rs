@@ -85,11 +85,11 @@ macro_rules! view {
             }
         }
 
-        // SAFETY: it has a section, which ends when it is dropped.
+        // SAFETY: it has a section of the domain, which lasts as long.
         unsafe impl<$($generics)*> Section<$domain> for $view $(where $($bound)+)? {
             #[inline(always)]
             fn core(&self) -> *const crate::reclaim::domain_state::DomainState {
-                Section::core(&self.$section)
+                Section::<$domain>::core(&self.$section)
             }
         }
     };

@@ -4,7 +4,9 @@ use crate::common::*;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-use quiescence::intrusive::{HashTable, Node, Protection, TableAllocator, TableOptions};
+use quiescence::intrusive::{
+    HashTable, Node, Protection, TableAllocator, TableOptions, resume_resizing,
+};
 
 /// Buckets of the table, and nodes that are added each time.
 const BUCKETS: usize = 1 << 12;
@@ -98,6 +100,11 @@ fn a_resize_that_panicked_kept_all_others_waiting() {
 struct AllocatorForks {
     here: Arc<ForksHere>,
     is_told: AtomicBool,
+    /// The child has a worker, which asks for memory before the thread that has forked continues,
+    /// and gets it when that has given back its own.
+    has_worker: bool,
+    is_asked: AtomicBool,
+    has_given_back: AtomicBool,
 }
 
 // SAFETY: the system's own.
@@ -108,16 +115,40 @@ unsafe impl TableAllocator for AllocatorForks {
             if self.here.is_child() {
                 // SAFETY: a child that waits for ever is killed.
                 unsafe { libc::alarm(60) };
+                if self.has_worker {
+                    resume_resizing();
+                    until(|| self.is_asked.load(SeqCst));
+                }
             }
+        } else if !self.here.is_here() {
+            self.is_asked.store(true, SeqCst);
+            until(|| self.has_given_back.load(SeqCst));
         }
         // SAFETY: all that a table allocates has a size.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn free(&self, memory: *mut u8, layout: Layout) {
+        self.has_given_back.store(true, SeqCst);
         // SAFETY: by the contract.
         unsafe { System.dealloc(memory, layout) }
     }
+}
+
+fn resized_while_the_allocator_forks(has_worker: bool) {
+    let forks = Arc::new(AllocatorForks {
+        here: ForksHere::new(),
+        is_told: AtomicBool::new(false),
+        has_worker,
+        is_asked: AtomicBool::new(false),
+        has_given_back: AtomicBool::new(false),
+    });
+    let options = TableOptions { auto_resize: false, ..Default::default() };
+    let table = HashTable::new_in(Domain::global(), options, forks.clone()).unwrap();
+    forks.is_told.store(true, SeqCst);
+    table.resize(BUCKETS);
+    let is_left = !forks.here.is_child() || forks.has_given_back.load(SeqCst);
+    forks.here.assert_in_both(is_left && table.buckets() == BUCKETS, "not resized, or twice");
 }
 
 /// If a table's allocator forked while the table was resized, no thread worked on the table in the
@@ -125,11 +156,13 @@ unsafe impl TableAllocator for AllocatorForks {
 #[test]
 fn a_resize_did_not_end_in_a_child_of_its_allocator() {
     in_its_own_process!();
-    let forks =
-        Arc::new(AllocatorForks { here: ForksHere::new(), is_told: AtomicBool::new(false) });
-    let options = TableOptions { auto_resize: false, ..Default::default() };
-    let table = HashTable::new_in(Domain::global(), options, forks.clone()).unwrap();
-    forks.is_told.store(true, SeqCst);
-    table.resize(BUCKETS);
-    forks.here.assert_in_both(table.buckets() == BUCKETS, "the table has not its size");
+    resized_while_the_allocator_forks(false);
+}
+
+/// If the child's worker had taken the table meanwhile, that call changed the table beside it, and
+/// took it off the board.
+#[test]
+fn a_resize_in_a_child_of_its_allocator_worked_beside_the_worker() {
+    in_its_own_process!();
+    resized_while_the_allocator_forks(true);
 }
