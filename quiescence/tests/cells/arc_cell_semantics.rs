@@ -275,28 +275,16 @@ fn a_part_may_be_an_object_of_a_trait() {
     let cell = Arc::new(ArcCell::from_pointee(config(80)));
     let name = Map::new(cell.clone(), |config: &Config| &config.name);
     let dynamic: Box<dyn DynAccess<String> + Send> = Box::new(name);
-    let guard = dynamic.load_dyn();
+    let guard = dynamic.load();
     cell.store(Arc::new(config(81)));
-    assert_eq!((guard.as_str(), dynamic.load_dyn().as_str()), ("port 80", "port 81"));
+    assert_eq!((guard.as_str(), dynamic.load().as_str()), ("port 80", "port 81"));
     let name = Map::new(cell, |config: &Config| &config.name);
     let bytes = Map::new(name.clone(), |name: &String| name.as_bytes());
     let any: Box<dyn DynAccess<[u8]>> = Box::new(bytes);
-    assert_eq!(*any.load_dyn(), b"port 81"[..]);
+    assert_eq!(*any.load(), b"port 81"[..]);
     let all: [Box<dyn DynAccess<u64>>; 2] =
         [Box::new(Constant(1)), Box::new(Arc::new(ArcCell::from_pointee(2_u64)))];
-    assert_eq!(all.map(|each| *each.load_dyn()), [1, 2]);
-}
-
-/// Both traits had a `load`: it was ambiguous.
-#[test]
-fn a_cell_behind_a_pointer_is_loaded_also_where_all_names_are_imported() {
-    use quiescence::cell::*;
-    fn loaded(access: &impl Access<u64>) -> u64 {
-        *access.load()
-    }
-    let cell = Arc::new(ArcCell::from_pointee(1_u64));
-    let dynamic: Box<dyn DynAccess<u64>> = Box::new(cell.clone());
-    assert_eq!((*cell.load(), loaded(&cell), *dynamic.load_dyn()), (1, 1, 1));
+    assert_eq!(all.map(|each| *each.load()), [1, 2]);
 }
 
 // ---- other pointers ----

@@ -135,19 +135,16 @@ impl<G: Deref<Target = T>, T: ?Sized, R: ?Sized, F: Fn(&T) -> &R> Deref for MapG
 shown_in_part!([G, T: ?Sized, R: ?Sized, F] MapGuard<G, T, R, F>);
 
 /// [`Access`] as a trait object: `Box<dyn DynAccess<T>>`. A load allocates.
-///
-/// Its function has a name of its own: with both traits in scope, as by `use quiescence::cell::*`,
-/// a `load` of an `Arc<ArcCell<T>>` might be of either.
 pub trait DynAccess<T: ?Sized> {
     /// Returns the current value.
-    fn load_dyn(&self) -> DynGuard<T>;
+    fn load(&self) -> DynGuard<T>;
 }
 
 impl<T: ?Sized, A: Access<T> + ?Sized> DynAccess<T> for A
 where
     A::Guard: 'static,
 {
-    fn load_dyn(&self) -> DynGuard<T> {
+    fn load(&self) -> DynGuard<T> {
         DynGuard(Box::new(Access::load(self)))
     }
 }
