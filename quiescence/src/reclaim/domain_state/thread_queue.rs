@@ -103,6 +103,8 @@ struct Own {
     local_stock: LocalStock,
     /// Callbacks that had been added when [`OwnQueue::take_added`] was last called.
     taken: Cell<u64>,
+    /// See [`OwnQueue::flushes`].
+    flushes: Cell<u32>,
     /// Each so many additions it is time to tend the queue.
     round: u64,
     /// Whether a light fence is not enough in this process, so that `add` needs a full one.
@@ -234,6 +236,7 @@ impl Queue {
                 stream,
                 local_stock,
                 taken: Cell::new(0),
+                flushes: Cell::new(0),
                 round,
                 portable,
                 domain: ptr::from_ref(domain).addr(),
@@ -434,6 +437,11 @@ impl<'q> OwnQueue<'q> {
         let added = self.added();
         self.own.0.taken.set(self.written());
         added
+    }
+
+    /// How often the thread has flushed since that last asked for a grace period.
+    pub(crate) fn flushes(&self) -> &Cell<u32> {
+        &self.own.0.flushes
     }
 
     /// Whether its open callbacks are a [full batch](batch::is_full) of `batch`.
