@@ -537,8 +537,8 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
     /// [`start`](Self::start), [`barrier`](Self::barrier) or a `synchronize` comes more than a tick
     /// later: it wakes the worker again.
     ///
-    /// A callback that unwinds counts as run, ends this call, and has a worker woken for the rest;
-    /// so does a delay function that unwinds.
+    /// A callback that unwinds counts as run. It ends this call, and has a worker woken for the
+    /// rest; so does a delay function that unwinds.
     #[must_use = "somebody has to come again then"]
     pub fn run(&self, mut budget: u64) -> Option<Wait> {
         let thread = self.platform.thread();
@@ -654,7 +654,7 @@ impl<P: Platform, const CPUS: usize, D: Delay> Drop for SrcuGuard<'_, P, CPUS, D
 /// A thread is the driver.
 struct Driving<'a, P: Platform, const CPUS: usize, D: Delay>(&'a Srcu<P, CPUS, D>);
 
-/// A callback has unwound.
+/// A callback or the delay function has unwound.
 impl<P: Platform, const CPUS: usize, D: Delay> Drop for Driving<'_, P, CPUS, D> {
     fn drop(&mut self) {
         if self.0.leave().is_some() {

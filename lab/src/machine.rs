@@ -145,7 +145,8 @@ fn field(text: &str, name: &str) -> Option<String> {
     })
 }
 
-/// The least limit of memory of the control group that these lines name, and of those around it.
+/// The least limit of memory of the control group that these lines name, and of those around it,
+/// in version 2 of control groups. In a container, `root` is its own group, which has no name.
 fn groups_limit(lines: &str, root: &Path) -> Option<u64> {
     let group = root.join(lines.lines().find_map(|line| line.strip_prefix("0::/"))?);
     let limit = |group: &Path| size(&line(group.join("memory.max").to_str()?)?); // "max" is none

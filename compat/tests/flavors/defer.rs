@@ -2,14 +2,8 @@
 
 use crate::c::*;
 
-/// How often the calling thread has slept: at the limit several times before it goes over.
-fn naps() -> u64 {
-    // SAFETY: numbers, of which all may be 0.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: they are written there.
-    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) }, 0);
-    usage.ru_nvcsw as u64
-}
+/// How long a thread waits at the limit for the worker, at most.
+const TICK: Duration = Duration::from_millis(10);
 
 #[test]
 fn calls_are_made_in_order_and_a_barrier_waits_for_them() {
@@ -92,11 +86,11 @@ fn online_threads_at_the_limit_do_not_wait_for_each_other() {
     let count = Arc::new(AtomicU64::new(0));
     let (deferred, most) = (AtomicU64::new(0), AtomicU64::new(0));
     let start = Barrier::new(3);
-    let slept = threads(3, |_| {
+    let began = Instant::now();
+    threads(3, |_| {
         register(QSBR);
         quiescence_urcu_defer_register_thread(QSBR);
         start.wait();
-        let before = naps();
         for _ in 0..500 {
             let wait = deferred.fetch_add(1, SeqCst) + 1 - count.load(SeqCst).min(1_500);
             // Three that are about to be deferred count here, and one that is being called.
@@ -104,16 +98,14 @@ fn online_threads_at_the_limit_do_not_wait_for_each_other() {
             defer(QSBR, counting(&count));
             assert_ne!(word(QSBR).load(SeqCst), 0, "online again");
         }
-        let slept = naps() - before;
         quiescence_urcu_defer_barrier(QSBR);
         quiescence_urcu_defer_unregister_thread(QSBR);
         unregister(QSBR);
-        slept
     });
     assert_eq!(count.load(SeqCst), 1_500);
     // One goes over the limit only after its thread has waited for a tick.
     let over = most.load(SeqCst).saturating_sub(64 + 3 + 1);
-    assert!(over <= slept.iter().sum(), "memory is bounded: {most:?}, {slept:?}");
+    assert!(began.elapsed() * 3 >= TICK * over as u32, "memory is bounded: {most:?}");
 }
 
 /// Where stock would wait for itself, nothing is waited for; and outside memory is bounded.
@@ -128,12 +120,12 @@ fn the_limit_is_waited_for_where_that_may_be() {
             let waiting = Arc::clone(&waiting);
             defer(flavor, move || _ = waiting.fetch_sub(1, SeqCst));
         };
-        let before = naps();
+        let began = Instant::now();
         (0..500).for_each(|_| add());
         // One goes over the limit only after its thread has waited for a tick, as it may have to
         // where the worker has no CPU.
         let over = most.load(SeqCst).saturating_sub(33);
-        assert!(over <= naps() - before, "flavour {flavor}: {most:?}");
+        assert!(began.elapsed() >= TICK * over as u32, "flavour {flavor}: {most:?}");
         in_section(flavor, || (0..100).for_each(|_| add()));
         assert!(most.load(SeqCst) > 33, "in its own section it waits for nothing");
         quiescence_urcu_defer_barrier_thread(flavor);

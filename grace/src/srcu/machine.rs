@@ -17,7 +17,7 @@
 //! may end.**
 //!
 //! All of it holds if the delay function unwinds: it is called before anything changes that may not
-//! be done twice. The event that it broke off may be reported again.
+//! be done twice. Then [`pending`](SrcuMachine::pending) says anew what to do.
 
 use super::delay::{Delay, Situation, Wait};
 use super::sequence::{Cookie, Phase, Sequence};

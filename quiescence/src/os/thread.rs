@@ -22,7 +22,8 @@ struct Sentinel;
 
 impl Drop for Sentinel {
     fn drop(&mut self) {
-        // SAFETY: dropped when the thread's function has returned, or by `exit`, which does not.
+        // SAFETY: dropped when the thread's function has returned, or by `exit` or `pthread_exit`,
+        // which do not return.
         unsafe { (crate::HOOKS.thread_ends)() };
     }
 }

@@ -149,6 +149,27 @@ fn as_many_flushes_as_tests_of_structures_make_run_all_beside_an_idle_thread() {
     });
 }
 
+/// Counted together, each 64th flush was the other collector's.
+#[test]
+fn as_many_flushes_of_two_collectors_by_turns_run_all_of_both() {
+    let [(one, first, drops), (other, second, others)] = [lone(), lone()];
+    let idle = || {
+        let handles = [one.register(), other.register()];
+        handles.iter().for_each(|handle| drop(handle.pin()));
+        handles
+    };
+    while_held(idle, |_| {
+        defer_counted(&first.pin(), &drops);
+        for _ in 0..128 {
+            first.pin().flush();
+            defer_counted(&second.pin(), &others);
+            second.pin().flush();
+        }
+        assert_eq!(drops.load(SeqCst), 1);
+        assert_ne!(others.load(SeqCst), 0);
+    });
+}
+
 #[test]
 fn flushes_run_what_an_ended_thread_has_deferred() {
     let (collector, handle, drops) = lone();

@@ -258,6 +258,37 @@ fn a_map_leaked_the_rest_where_a_drop_panicked() {
     assert_eq!(live.load(Relaxed), 0, "{said}");
 }
 
+/// Of the second panic and later ones: that is nobody's.
+#[test]
+fn a_map_leaked_the_rest_where_what_a_drop_panicked_with_panics_when_dropped() {
+    struct Payload(bool);
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            assert!(!self.0, "a payload, on purpose");
+        }
+    }
+    struct Bad {
+        _value: Counted,
+        panics: Arc<AtomicUsize>,
+    }
+    impl Weigh for Bad {}
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            let is_first = self.panics.fetch_add(1, Relaxed) == 0;
+            std::panic::panic_any(Payload(!is_first));
+        }
+    }
+    let (live, panics) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+    let map = HashMap::new();
+    for number in 0..10_u64 {
+        let panics = Arc::clone(&panics);
+        map.insert(number, Bad { _value: Counted::new(number, &live), panics });
+    }
+    let payload = catch_unwind(AssertUnwindSafe(|| drop(map))).expect_err("all drops panic");
+    assert!(payload.is::<Payload>(), "the first one's");
+    assert_eq!((live.load(Relaxed), panics.load(Relaxed)), (0, 10));
+}
+
 /// What a `Hash` or an `Eq` that panics has broken off, others go on with.
 #[test]
 fn a_map_is_whole_after_a_hash_or_an_eq_that_panicked() {

@@ -431,8 +431,12 @@ impl<K, V, S, D: DomainTag> Drop for HashMap<K, V, S, D> {
         let end = |entry: *const Entry<K, V>| {
             // SAFETY: each box of the map, once.
             let entry = unsafe { Box::from_raw(entry.cast_mut()) };
+            if panicked.is_some() {
+                user_code::caught(Site::Drop, || drop(entry));
+                return;
+            }
             let drop_it = || user_code::run(Site::Drop, || drop(entry));
-            panicked = panicked.take().or(catch_unwind(AssertUnwindSafe(drop_it)).err());
+            panicked = catch_unwind(AssertUnwindSafe(drop_it)).err();
         };
         // SAFETY: as above.
         unsafe { table.end(end) };

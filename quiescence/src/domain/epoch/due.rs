@@ -1,8 +1,6 @@
 //! Work at the end of a guard or a collector: a thread that defers only in sections has no other
 //! place to run what it has deferred.
 
-use std::cell::Cell;
-
 use grace::Urgency;
 use grace::batch;
 use grace::limit::Context;
@@ -37,22 +35,17 @@ const _: () = {
     assert!(batch::run_share(SHARE) <= 2 * batch::RUN_UNTIMED, "two goes run a share");
 };
 
-thread_local! {
-    /// How often the thread has flushed since that last asked for a grace period.
-    static FLUSHES: Cell<u64> = const { Cell::new(0) };
-}
-
 /// The thread flushes. Asks for a grace period for its open objects, if there is no other reader,
 /// or there are [`WORTH_A_FENCE`] of them, or it has flushed so often since it last asked: that is
 /// no more often if it flushes after each update, and if it flushes until something is dropped it
 /// need not wait for the worker.
 pub(super) fn close_own(domain: &DomainState) {
-    let flushes = FLUSHES.get() + 1;
-    FLUSHES.set(flushes);
-    if let Some(queue) = local::own_objects(domain)
-        && (is_alone(domain) || flushes >= WORTH_A_FENCE || queue.is_full(domain, WORTH_A_FENCE))
-    {
-        FLUSHES.set(0);
+    let Some(queue) = local::own_objects(domain) else { return };
+    let flushes = queue.local_stock().flushes.get().saturating_add(1);
+    let enough = if u64::from(flushes) < WORTH_A_FENCE { WORTH_A_FENCE } else { 1 };
+    let closes = is_alone(domain) || queue.is_full(domain, enough);
+    queue.local_stock().flushes.set(if closes { 0 } else { flushes });
+    if closes {
         queue.close(domain, Urgency::Normal);
     }
 }

@@ -148,8 +148,8 @@ impl Guard {
     /// Makes the functions that the thread has deferred run soon. If no other thread is registered
     /// with the collector, everything deferred in it runs when this guard is dropped, provided that
     /// this unpins the thread. Otherwise the grace period begins now if 64 objects and functions of
-    /// the thread wait for one, or with the 64th flush since the last one that began one, and in
-    /// any case within the tick ([`Tuning::lazy`](crate::tuning::Tuning::lazy)).
+    /// the thread wait for one, or it has flushed the collector 64 times since it deferred them,
+    /// and in any case within the tick ([`Tuning::lazy`](crate::tuning::Tuning::lazy)).
     ///
     /// # Cost
     /// Takes a few locks for a moment.

@@ -155,6 +155,8 @@ pub(crate) struct LocalStock {
     round_ends: Cell<u64>,
     /// Callbacks that had been added when [`take_added`](Self::take_added) was last called.
     taken: Cell<u64>,
+    /// How often the thread has flushed since that last asked for a grace period.
+    pub(crate) flushes: Cell<u32>,
 }
 
 impl LocalStock {
