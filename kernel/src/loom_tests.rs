@@ -1,5 +1,5 @@
-//! The front under loom: a CPU that goes in or out of idle, or ticks, beside one whose grace period
-//! scans; cookies, barriers, the lock; cells and lists over it; and SRCU.
+//! The front under loom: a CPU that goes in or out of idle, ticks, or comes and goes, beside one
+//! whose grace period scans; cookies, barriers, the lock; cells and lists over it; and SRCU.
 //!
 //! CPU 0 unlinks, queues a callback and ticks a few times; CPU 1 is in a section or two. In every
 //! interleaving, and with every value that a load may give, no section that has seen the old value
@@ -29,7 +29,7 @@ loom::thread_local! {
 /// Two CPUs that are two threads.
 struct Threads {
     now_ns: AtomicUsize,
-    /// Wakes one that waits, in the model that has one.
+    /// Wakes one that waits without polling.
     wakes: Option<Notify>,
 }
 
@@ -65,9 +65,15 @@ unsafe impl Platform for Threads {
 
     fn wake_worker(&self, _: usize) {}
 
-    fn wait(&self, done: &dyn Fn() -> bool, _: bool) {
+    fn wait(&self, done: &dyn Fn() -> bool, polls: bool) {
         while !done() {
-            self.wakes.as_ref().expect("one model waits").wait();
+            match &self.wakes {
+                Some(wakes) => wakes.wait(),
+                None => {
+                    assert!(polls, "nobody wakes it");
+                    loom::thread::yield_now();
+                }
+            }
         }
     }
 
@@ -147,10 +153,15 @@ fn read<K>(shared: &Shared<K>) {
     }
 }
 
+/// A kernel of which no CPU has started.
+fn offline<E: GracePeriods<2>>(platform: Threads) -> Kernel<Threads, 2, E> {
+    let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
+    Kernel::new(platform, options)
+}
+
 /// A kernel whose CPUs have started, on CPU 0. The other one is idle, or not.
 fn started<E: GracePeriods<2>>(platform: Threads, is_idle: bool) -> Kernel<Threads, 2, E> {
-    let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
-    let kernel = Kernel::new(platform, options);
+    let kernel = offline(platform);
     for cpu in [1, 0] {
         CPU.with(|own| own.set(cpu));
         kernel.cpu_starting(cpu);
@@ -280,6 +291,41 @@ fn a_driven_engine_while_a_cpu_goes_idle() {
 fn a_driven_engine_while_a_handler_comes_in_idle() {
     is_interrupted_in_idle::<Driven<Tick<Fixed<2>>>>();
     is_interrupted_in_idle::<Driven<Relay<Fixed<2>>>>();
+}
+
+/// CPU 0 waits, alone or not, while CPU 1 starts, is in a section, and perhaps goes again.
+fn is_alone_or_not<E: GracePeriods<2> + 'static>(goes: bool) {
+    explore(move || {
+        let shared = Shared::new(offline::<E>(Threads::new()));
+        shared.kernel.cpu_starting(0);
+        let other = shared.clone();
+        let thread = on_cpu_1(move || {
+            other.kernel.cpu_starting(1);
+            read(&other);
+            if goes {
+                assert!(other.kernel.cpu_dying(1));
+            } else {
+                other.kernel.idle_enter();
+            }
+        });
+        shared.link.store(1, Ordering::Release);
+        shared.kernel.synchronize_expedited().unwrap();
+        // SAFETY: no section sees it any more, which loom checks.
+        shared.old.with_mut(|old| unsafe { *old = 1 });
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_cpu_that_starts_while_another_waits() {
+    is_alone_or_not::<TreeRcu<2>>(false);
+    is_alone_or_not::<Driven<Tick<Fixed<2>>>>(false);
+}
+
+#[test]
+fn a_cpu_that_goes_while_another_waits() {
+    is_alone_or_not::<TreeRcu<2>>(true);
+    is_alone_or_not::<Driven<Tick<Fixed<2>>>>(true);
 }
 
 /// Queues a callback that does nothing: a grace period is wanted.

@@ -12,7 +12,7 @@ type Wrong = fn(&Machine<3>);
 unsafe fn nothing(_: NonNull<Head>) {}
 
 /// What is wrong, on a machine with CPUs 0 and 1 online; and which hook is to blame.
-const WRONG: [(Hook, Wrong); 14] = [
+const WRONG: [(Hook, Wrong); 17] = [
     (Hook::IdleExit, |machine| machine.kernel.idle_exit()),
     (Hook::UserExit, |machine| machine.kernel.user_exit()),
     (Hook::IdleEnter, |machine| {
@@ -29,8 +29,11 @@ const WRONG: [(Hook, Wrong); 14] = [
     }),
     (Hook::CpuStarting, |machine| machine.kernel.cpu_starting(2)),
     (Hook::CpuStarting, |machine| machine.kernel.cpu_starting(0)),
+    (Hook::CpuStarting, |machine| on(7, || machine.kernel.cpu_starting(7))),
     (Hook::CpuOnline, |machine| machine.kernel.cpu_online(2)),
     (Hook::CpuDying, |machine| _ = machine.kernel.cpu_dying(1)),
+    (Hook::CpuDying, |machine| _ = on(2, || machine.kernel.cpu_dying(2))),
+    (Hook::CpuDying, |machine| _ = on(7, || machine.kernel.cpu_dying(7))),
     (Hook::CpuDead, |machine| machine.kernel.cpu_dead(1)),
     (Hook::RunCallbacks, |machine| {
         machine.kernel.run_callbacks(1, 1);

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::SeqCst;
 
+use kernel::engine::tree::Variant;
 use kernel::{GracePeriods, Head, Refused, Zone};
 
 use crate::board::{Machine, on, section, under_each_engine, with_one_idle};
@@ -133,15 +134,23 @@ fn a_cookie_is_done_after_a_full_grace_period() {
 
 #[test]
 fn synchronize_on_the_only_cpu_waits_for_nothing() {
-    let machine = Machine::<2>::booted(1);
-    on(0, || machine.kernel.synchronize()).unwrap();
-    machine.free(0);
-    machine.jiffy(0);
-    // Beside a grace period in progress.
-    on(0, || machine.kernel.synchronize()).unwrap();
-    on(0, || machine.kernel.synchronize_expedited()).unwrap();
-    assert_eq!(machine.board.waits.load(SeqCst), 0);
-    machine.jiffies(20, [0]);
+    for variant in [
+        Variant::V3_15,
+        Variant::V0 { period: 3 },
+        Variant::V1 { flag_after_jiffies: 3 },
+        Variant::V2 { sched_qs_jiffies: 3 },
+        Variant::Today,
+    ] {
+        let machine = Machine::<20>::with(1, |options| options.tree.variant = variant);
+        on(0, || machine.kernel.synchronize()).unwrap();
+        machine.free(0);
+        machine.jiffy(0);
+        // Beside a grace period in progress.
+        on(0, || machine.kernel.synchronize()).unwrap();
+        on(0, || machine.kernel.synchronize_expedited()).unwrap();
+        assert_eq!(machine.board.waits.load(SeqCst), 0, "{variant:?}");
+        machine.jiffies(20, [0]);
+    }
 }
 
 #[test]
