@@ -27,6 +27,8 @@ const RARE: &str = "bench_rounds bench_seed big blocks csv entries exact folder 
                     zero zipf";
 /// Those of the command itself that `rcu -h` has.
 const ALWAYS: &str = "quick json html";
+/// Commands that refuse `--json`, so their help does not have it.
+const TEXT_ONLY: [&str; 4] = ["completions", "demo", "man", "schema"];
 
 /// Reads a command line, in which a workload file stands for the options that it has. If it is
 /// wrong, or asks for help, that is written here.
@@ -79,6 +81,7 @@ fn grammar() -> Command {
 }
 
 fn prepared(command: Command, words: &str) -> Command {
+    let json = command.get_arguments().find(|argument| argument.get_id() == "json").cloned();
     let is_of_it = |line: &&str| {
         line.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     };
@@ -98,7 +101,8 @@ fn prepared(command: Command, words: &str) -> Command {
         })
         .mut_subcommands(|command| {
             let words = format!("{words} {}", command.get_name());
-            prepared(command, &words)
+            let refused = json.clone().filter(|_| TEXT_ONLY.contains(&command.get_name()));
+            prepared(command.args(refused.map(|json| json.hide(true))), &words)
         })
 }
 

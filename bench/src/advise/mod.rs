@@ -60,9 +60,7 @@ struct Known {
 /// What `designs.toml` says of one of them.
 #[derive(Debug, Deserialize)]
 pub struct About {
-    /// What it has in common with others: "lock", "sharded lock", "atomic word", "word for each CPU
-    /// or thread", "copy for each reader", "reference count", "epoch", "lock-free structure",
-    /// "rcu".
+    /// What it has in common with others: one of `families` there.
     pub family: &'static str,
     /// What it is, in one line.
     pub idea: &'static str,

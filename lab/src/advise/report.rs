@@ -317,9 +317,9 @@ fn sentence(text: &str) -> String {
 fn describe_keys(keys: &Census) -> String {
     let limit = if keys.truncated { "; there are more, see --max-keys" } else { "" };
     format!(
-        "{} {} ({}, {} on average{limit})",
-        units::count(keys.count),
+        "{}: {} ({}, {} on average{limit})",
         keys.source,
+        units::count(keys.count),
         units::bytes(keys.bytes),
         units::bytes(keys.bytes / keys.count.max(1))
     )

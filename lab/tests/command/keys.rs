@@ -64,6 +64,6 @@ fn without_a_file_they_are_path_names_up_to_the_limit_which_is_said() {
     let output = tiny(&[]).output().unwrap();
     let (stdout, _) = advised(&output);
     assert!(!stdout.starts_with('\n'), "output begins with words: {stdout}");
-    assert!(stdout.contains("50 path names under /usr"), "{stdout}");
+    assert!(stdout.contains("path names under /usr: 50"), "{stdout}");
     assert!(stdout.contains("--max-keys"), "{stdout}");
 }

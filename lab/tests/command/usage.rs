@@ -57,6 +57,17 @@ fn what_is_wrong_is_refused_with_the_limits_or_the_known_names() {
     }
 }
 
+/// It had an option that they refuse.
+#[test]
+fn the_help_of_commands_without_json_does_not_have_it() {
+    for words in ["completions bash", "demo", "man", "schema"] {
+        let (help, _) = expect_code(&run(words.split(' ').chain(["--help"])), 0);
+        assert!(help.contains("--html") && !help.contains("--json <FILE>"), "{help}");
+        let (_, stderr) = expect_code(&run(words.split(' ').chain(["--json", "-"])), 2);
+        assert!(stderr.contains("it has no JSON"), "{stderr}");
+    }
+}
+
 /// It showed that of `rcu` without a command.
 #[test]
 fn a_bad_number_shows_the_usage_of_no_other_command() {

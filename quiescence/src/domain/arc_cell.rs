@@ -11,8 +11,6 @@
 //! that address; each reference that a cell releases waits until no slot has the address, or
 //! leaves that to another one that waits ([`kept`](crate::reclaim::kept)). (An object may be in
 //! several cells, and may return to one; each time with a reference of its own.)
-//!
-//! Source of the interface: `arc-swap` (Michal Vaner).
 
 mod access;
 mod cache;

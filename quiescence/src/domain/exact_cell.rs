@@ -7,8 +7,7 @@
 //! invariants). So an update costs a fence and a scan of all threads' slots, while an
 //! [`ArcCell`](crate::ArcCell) retires the old reference and returns.
 //!
-//! Source of the interface and of the idea: `arc-swap` (Michal Vaner). The crate
-//! `facades/arc-swap`, which replaces it, is built on this cell.
+//! The crate `facades/arc-swap` is built on this cell.
 
 mod counted;
 mod guard;

@@ -241,6 +241,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     ///
     /// # Panics
     /// As [`load`](Self::load), before `f` is called.
+    #[track_caller]
     pub fn update_in<S: Section<K>>(&self, section: &S, f: impl FnMut(&T) -> T) -> Unlinked<T, K> {
         let old = self.replace_in(section, f);
         changes::tell(self.inner.place());
@@ -248,6 +249,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     }
 
     /// The same, but that those who wait for changes are not told yet.
+    #[track_caller]
     fn replace_in<S: Section<K>>(&self, section: &S, mut f: impl FnMut(&T) -> T) -> Unlinked<T, K> {
         let mut current = self.load(section);
         let mut new = cache::boxed(user_code::run(Site::Update, || f(current)));
@@ -315,6 +317,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     ///
     /// # Panics
     /// If the section belongs to another domain, as in [`load`](Self::load).
+    #[track_caller]
     pub fn compare_exchange<S: Section<K>>(
         &self,
         section: &S,

@@ -55,7 +55,7 @@ fn a_load_of_what_is_retired_was_at_no_place_of_the_program() {
     domain.barrier();
 }
 
-/// The panic was at a line of the library: in a program with many loads it did not say which.
+/// The panic was at a line of the library: in a program with many calls it did not say which.
 #[test]
 #[cfg_attr(miri, ignore = "needs a process of its own")]
 fn a_guard_of_another_domain_was_refused_at_no_place_of_the_program() {
@@ -72,17 +72,20 @@ fn a_guard_of_another_domain_was_refused_at_no_place_of_the_program() {
     let list: List<u32, _> = List::new_in(mine);
     let id = ids.insert(7);
     let guard = other.read();
-    let loads: [&dyn Fn(); 7] = [
+    let calls: [&dyn Fn(); 10] = [
         &|| _ = value.load(&guard),
+        &|| _ = value.update_in(&guard, |_| 8),
+        &|| _ = value.compare_exchange(&guard, &7, Box::new(8)),
         &|| _ = option.load(&guard),
+        &|| _ = option.compare_exchange(&guard, None, None),
         &|| _ = map.get(&7, &guard),
         &|| _ = map.read_in(&guard),
         &|| _ = ids.get(id, &guard),
         &|| _ = ids.read_in(&guard),
         &|| _ = list.iter(&guard),
     ];
-    for (number, load) in loads.iter().enumerate() {
-        assert!(panic_of(load).contains("of another domain"));
-        assert!(PLACE.lock().unwrap().ends_with("printing.rs"), "load {number}: {PLACE:?}");
+    for (number, call) in calls.iter().enumerate() {
+        assert!(panic_of(call).contains("of another domain"));
+        assert!(PLACE.lock().unwrap().ends_with("printing.rs"), "call {number}: {PLACE:?}");
     }
 }

@@ -37,6 +37,7 @@ view!(
 impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G> {
     /// As [`IdMap::get`].
     #[inline]
+    #[track_caller]
     pub fn get(&self, id: Id) -> Option<&V> {
         self.map.get(id, self)
     }
@@ -45,6 +46,7 @@ impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G
     ///
     /// Wait-free.
     #[inline]
+    #[track_caller]
     pub fn get_at(&self, index: u32) -> Option<(Id, &V)> {
         let entry = self.map.find_at(index, self)?;
         Some((Id::new(index, entry.generation)?, &entry.value))

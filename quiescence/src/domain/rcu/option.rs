@@ -244,6 +244,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// }
     /// assert_eq!(first_wins.load(&guard), Some(&"a"));
     /// ```
+    #[track_caller]
     pub fn compare_exchange<S: Section<K>>(
         &self,
         section: &S,

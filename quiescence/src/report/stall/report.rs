@@ -134,7 +134,7 @@ impl fmt::Display for StallReport {
         let bytes = statistics.bytes_waiting;
         write!(
             f,
-            "domain {domain}; waiting: {waiters} threads, {callbacks} callbacks ({bytes} bytes)"
+            "domain {domain}; waiting threads: {waiters}, callbacks: {callbacks} ({bytes} bytes)"
         )?;
         if self.sections != 0 {
             self.describe_sections(f)?;
@@ -149,13 +149,13 @@ impl fmt::Display for StallReport {
             holdout.describe(f, self.age)?;
         }
         if self.holdouts_unnamed != 0 {
-            write!(f, "\n  and held up by {} more readers", self.holdouts_unnamed)?;
+            write!(f, "\n  and held up by {} more", self.holdouts_unnamed)?;
         }
         if self.reports_lost != 0 {
-            write!(f, "\n  {} reports of this process were lost", self.reports_lost)?;
+            write!(f, "\n  reports of this process that were lost: {}", self.reports_lost)?;
         }
         if self.hook_panics != 0 {
-            write!(f, "\n  the hook for these reports has panicked {} times", self.hook_panics)?;
+            write!(f, "\n  panics of the hook for these reports: {}", self.hook_panics)?;
         }
         Ok(())
     }
