@@ -267,3 +267,24 @@ impl Numbers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One whose field has another name would be 0.
+    #[test]
+    fn each_number_of_a_workload_reaches_its_programs() {
+        for workload in Workload::all() {
+            let numbers = workload.parameters().iter();
+            for number in numbers.filter(|number| !number.name.starts_with("slab_")) {
+                let read = |value| {
+                    let mut workload = workload.clone();
+                    workload.set(number.name, value).unwrap();
+                    format!("{:?}", workload.numbers::<Numbers>())
+                };
+                assert_ne!(read(number.min), read(number.max), "{}", number.name);
+            }
+        }
+    }
+}

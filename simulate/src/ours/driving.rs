@@ -155,15 +155,13 @@ impl World<'_> {
         usize::from(self.threads[id].reader.filter(registered).is_some())
     }
 
-    // ---- requests -----------------------------------------------------------------------------
+    // ---- the driver ---------------------------------------------------------------------------
 
     fn wake_followers(&mut self) {
         for follower in std::mem::take(&mut self.domain.followers) {
             self.wake_at_cost(follower);
         }
     }
-
-    // ---- the driver ---------------------------------------------------------------------------
 
     fn observe(&mut self, event: Event) {
         let observed = self.domain.machine.observe(event);
