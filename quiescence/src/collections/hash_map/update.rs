@@ -154,9 +154,9 @@ where
     }
 
     /// Replaces the value of a key by the result of `f`, called with the current value. Returns
-    /// whether the key was present. If another update comes first, the result is dropped, and `f` is
-    /// called again with the newer value: both under no lock, in a section. If `f` panics, nothing
-    /// has changed.
+    /// whether the key was present. If another update comes first, the result is dropped and `f` is
+    /// called again with the newer value. Both happen under no lock, in a section. If `f` panics,
+    /// nothing has changed.
     ///
     /// # Panics
     /// As [`insert`](Self::insert).
