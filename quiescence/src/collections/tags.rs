@@ -16,7 +16,7 @@ pub(super) const OVER: u64 = 2;
 /// Its entries are in the next table.
 pub(super) const MOVED: u64 = 4;
 
-/// No word is that.
+/// No bucket's word: it has another flag than these.
 pub(super) const NEVER: u64 = 8;
 
 pub(super) const EMPTY: u64 = 0;

@@ -457,7 +457,7 @@ impl Cursor {
         // SAFETY: written, as in `next`.
         let word = |at| unsafe { page.to_read(at).cast::<*mut ()>().read() };
         let first = self.at - 1;
-        let end = WORDS.min(first + most as usize);
+        let end = WORDS.min(first + most.min(WORDS as u64) as usize);
         self.at = (self.at..end).find(|at| word(*at).addr() & KIND != 0).unwrap_or(end);
         // SAFETY: pointers, which nobody writes before the page is given back.
         let all = unsafe { slice::from_raw_parts(one.payload.cast(), self.at - first) };

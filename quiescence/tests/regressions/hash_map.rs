@@ -313,6 +313,44 @@ fn a_map_is_whole_after_a_hash_or_an_eq_that_panicked() {
     quiescence::barrier();
 }
 
+/// What was not inserted, since its key was there, was dropped in the section of the insertion:
+/// where its drop waited for a grace period, that panicked, or in a sleepable domain waited for
+/// itself.
+#[test]
+fn what_was_not_inserted_was_dropped_in_a_section() {
+    static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+    struct Waits(bool);
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            if self.0 {
+                quiescence::synchronize();
+                DROPPED.fetch_add(1, SeqCst);
+            }
+        }
+    }
+    impl PartialEq for Waits {
+        fn eq(&self, _: &Self) -> bool {
+            true
+        }
+    }
+    impl Eq for Waits {}
+    impl Hash for Waits {
+        fn hash<H: Hasher>(&self, _: &mut H) {}
+    }
+    impl Weigh for Waits {}
+
+    let set = HashSet::<Waits>::new();
+    assert!(set.insert(Waits(false)) && !set.insert(Waits(true)));
+    assert_eq!(set.try_insert(Waits(true)).map_err(drop), Ok(false));
+    assert_eq!(DROPPED.load(SeqCst), 2);
+
+    let map = HashMap::<u64, Waits>::new();
+    assert!(map.insert_if_absent(1, Waits(false)) && !map.insert_if_absent(1, Waits(true)));
+    let result = map.try_insert_if_absent(1, Waits(true));
+    assert_eq!((result.map_err(drop), DROPPED.load(SeqCst)), (Ok(false), 4));
+}
+
 /// A `Hash` that panicked while entries moved to another table left pointers there. Later a tag was
 /// stored beside one of them, whose entry had been freed meanwhile: a reader that came at that
 /// moment found it.

@@ -281,7 +281,8 @@ pub(super) static ROWS: [Row; 69] = [
         MAP.insert(1, 1);
         MAP.update(&1, acted);
     })
-    .uses("the old entry, which the section protects and is compared", "the map is as it was"),
+    .used("the old entry and the bucket's word, which the section protects and are compared")
+    .left("the map is as it was"),
     row(Site::Update, "CopyMap::update", || {
         COPIES.insert(1, 1);
         COPIES.update(&1, |value| acted(&value));

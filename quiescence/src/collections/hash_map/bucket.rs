@@ -233,7 +233,8 @@ impl<'b, E> Sight<'b, E> {
         (found.is_some() || word & OVER == 0).then_some(Self { bucket, word, found })
     }
 
-    /// Of what a reader has found there, which [`Locked::lock_as_seen`] takes for out of date.
+    /// Of what a reader has found for the key, perhaps in a node or in the next table. Its word is
+    /// no bucket's, so [`Locked::lock_as_seen`] takes it for out of date.
     pub(super) fn of_reader(bucket: &'b Bucket<E>, found: Option<*const E>) -> Self {
         Self { bucket, word: tags::NEVER, found: found.map(|entry| (1, entry)) }
     }
@@ -299,7 +300,7 @@ impl<'l, E> Locked<'l, E> {
             let is_still = tags::matches(word, tag) & SLOT_BYTES == 0; //~ map-unseen
             return is_still.then_some((locked, None));
         };
-        // SAFETY: from `search_head`, or 1: a `Sight` is made here only.
+        // SAFETY: from `search_head`, or 1: a `Sight` is made in this file only.
         unsafe { std::hint::assert_unchecked(index - 1 < SLOTS) };
         let (slot, location) = (bucket.slot(index), Location::Head(index));
         let is_still = slot.entry() == entry; //~ map-stale-slot

@@ -100,7 +100,7 @@ impl<E> Seen<E> {
 /// The word of a bucket, and the node that its pointer led to before, if the word speaks of one:
 /// all entries that are there meanwhile are in one of both [HM-I2].
 pub(super) fn load<E>(bucket: &Bucket<E>) -> (u64, Option<NodeRef<E>>) {
-    // Acquire: pairs with the Release in `copy_node`; the node has been written [HM-2].
+    // Acquire: pairs with the Release in `add_to_node`; the node has been written [HM-2].
     //~ map-relaxed-overflow-load:
     let over = bucket.over.load(Acquire);
     //~ node-loaded

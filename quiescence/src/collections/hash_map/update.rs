@@ -104,10 +104,10 @@ where
     #[track_caller]
     pub fn insert_if_absent(&self, key: K, value: V) -> bool {
         let garbage = self.has_room().then(|| Garbage::new(self));
-        let _section = self.tag().enter(Location::caller());
-        match self.put_if_room(key, value, garbage.as_ref()) {
-            Ok(is_new) => is_new,
-            Err(_) => refuse("insert_if_absent"),
+        match self.put_if_room(key, value, garbage) {
+            Ok(_) => true,
+            Err((Some(_), _)) => false,
+            Err((None, _)) => refuse("insert_if_absent"),
         }
     }
 
@@ -123,9 +123,11 @@ where
     /// ```
     #[track_caller]
     pub fn try_insert_if_absent(&self, key: K, value: V) -> Result<bool, AtLimit<(K, V)>> {
-        let garbage = Garbage::of_nodes(self);
-        let _section = self.tag().enter(Location::caller());
-        self.put_if_room(key, value, garbage.as_ref()).map_err(AtLimit::unchanged)
+        match self.put_if_room(key, value, Garbage::of_nodes(self)) {
+            Ok(_) => Ok(true),
+            Err((Some(_), _)) => Ok(false),
+            Err((None, entry)) => Err(AtLimit::unchanged((entry.key, entry.value))),
+        }
     }
 
     /// Removes a key. Returns whether it was present.
@@ -153,8 +155,9 @@ where
     }
 
     /// Replaces the value of a key by the result of `f`, called with the current value. Returns
-    /// whether the key was present. If another update comes first, `f` is called again with the
-    /// newer value. `f` runs under no lock, in a section. If it panics, nothing has changed.
+    /// whether the key was present. If another update comes first, the result is dropped and `f` is
+    /// called again with the newer value. Both happen under no lock, in a section. If `f` panics,
+    /// nothing has changed.
     ///
     /// # Panics
     /// As [`insert`](Self::insert).
@@ -327,25 +330,26 @@ where
         Some(new)
     }
 
-    /// Puts an entry into the map, unless the key is there. Returns whether it has. In a section.
+    /// Puts an entry into the map, unless the key is there, in a section of its own. An entry that
+    /// is not stored is returned, so that it is dropped after that section.
     ///
     /// # Errors
-    /// Key and value, if the key is not there and nothing may be left.
+    /// The key is there; or it is not, and nothing may be left.
+    #[track_caller]
     fn put_if_room(
         &self,
         key: K,
         value: V,
-        garbage: Option<&Garbage<'_, K, V, S, D>>,
-    ) -> Result<bool, (K, V)> {
+        garbage: Option<Garbage<'_, K, V, S, D>>,
+    ) -> Stored<K, V> {
+        let _section = self.tag().enter(Location::caller()); // ends before `garbage` is dropped
         let hash = self.hash(&key);
-        match garbage {
-            Some(garbage) => {
-                Ok(self.put_where(key, value, hash, (Wants::Absent, None), garbage).is_ok())
-            }
-            // SAFETY: in a section.
-            None if unsafe { self.find_hashed(&key, hash) }.is_some() => Ok(false),
-            None => Err((key, value)),
+        if let Some(garbage) = &garbage {
+            return self.put_where(key, value, hash, (Wants::Absent, None), garbage);
         }
+        // SAFETY: in a section.
+        let there = unsafe { self.find_hashed(&key, hash) };
+        Err((there, cache::boxed(Entry { key, value })))
     }
 
     /// Puts an entry into the map, if it is there as `wants` says. In a section.
