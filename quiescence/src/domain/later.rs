@@ -41,7 +41,7 @@ impl<K: DomainTag> Domain<K> {
     /// threads, a thread's first closure is still accepted; the next one is refused until there is
     /// room. In a callback, one closure is accepted for each callback that has run. In what else
     /// the library's own threads call (wakers, `tracing` subscribers, stall hooks), none is.
-    #[inline]
+    #[inline(always)]
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), AtLimit<F>> {
         defer::call(self.tag(), f, Patience::Waits)
     }

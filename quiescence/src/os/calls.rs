@@ -208,6 +208,7 @@ mod of_linux_alone {
     }
 
     /// The CPU that the thread is on.
+    #[inline]
     pub(crate) fn cpu() -> u32 {
         // SAFETY: asks for a number.
         let cpu = keeping_errno(|| unsafe { libc::sched_getcpu() });

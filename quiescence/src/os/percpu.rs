@@ -177,6 +177,7 @@ fn choose() -> PerCpuPath {
 }
 
 /// How many CPUs have words of their own: those that may ever come, as the system says.
+#[inline]
 pub(crate) fn slots() -> usize {
     // Relaxed: every thread gets the same value.
     match CHOSEN.slots.load(Relaxed) {
