@@ -231,21 +231,23 @@ fn run() {
 
 fn work() {
     let mut state = WORKER.lock();
+    let mut restless = false;
     loop {
-        state = pause(state);
+        state = pause(state, restless);
         if state.ends {
             state.ends = false;
             state.started = false;
             return;
         }
         let due = state.domains.take_due(clock::monotonic_ns());
-        let mut turns = Vec::new();
+        let (mut domains, mut tasks) = (Vec::new(), Vec::new());
         for task in due {
             if let Some(domain) = task.domain.upgrade() {
                 // During its turn, also if it was in the list only for what it keeps.
                 domain.queues.announced.store(true, Relaxed);
                 state.in_hand.push(task.domain.clone());
-                turns.push((domain, task));
+                domains.push(domain);
+                tasks.push(task);
             }
         }
         let to_end = std::mem::take(&mut state.to_end);
@@ -253,33 +255,37 @@ fn work() {
         drop(to_end);
         #[cfg(test)]
         tests::end_if_asked();
-        turns.iter_mut().for_each(|(domain, task)| tend(domain, task));
+        for (domain, task) in domains.iter().zip(&mut tasks) {
+            tend(domain, task);
+        }
         trace::deliver();
         state = WORKER.lock();
+        restless = false;
         state.in_hand.clear();
-        let (mut restless, mut domains) = (false, Vec::new());
-        for (domain, mut task) in turns {
+        for (domain, mut task) in domains.iter().zip(tasks) {
             // Under the lock that `announce` takes: if nothing is left to do, a callback that is
             // added from now on announces the domain again.
-            let attention = attention_or_forget(&domain, &mut task);
+            let attention = attention_or_forget(domain, &mut task);
             restless |= attention == Attention::AtOnce;
             if attention != Attention::None {
                 state.domains.add(task);
             }
-            domains.push(domain);
         }
         drop(state);
         // If one is the last handle its domain ends here, and runs callbacks: without the lock.
         drop(domains);
-        if restless {
-            std::thread::yield_now(); // a domain needs another turn at once
-        }
         state = WORKER.lock();
     }
 }
 
-/// Waits until some domain's turn has come.
-fn pause(mut state: MutexGuard<'static, State>) -> MutexGuard<'static, State> {
+/// Waits until some domain's turn has come. If `restless`, a domain needs another turn at once:
+/// only yields the CPU.
+fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'static, State> {
+    if restless {
+        drop(state);
+        std::thread::yield_now();
+        return WORKER.lock();
+    }
     while !state.ends && state.to_end.is_empty() {
         let now_ns = clock::monotonic_ns();
         match state.domains.first_due_ns() {
