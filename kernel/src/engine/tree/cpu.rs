@@ -82,6 +82,7 @@ const HEAVY: u32 = 2;
 /// What others see of a CPU, or ask of it. Compared, hashed and cloned by what is in it, since an
 /// engine's state is a value to those who explore it.
 #[derive(Debug)]
+#[allow(unreachable_pub, reason = "Rust 1.88 does not see that `Site` has it")]
 pub struct Words {
     state: AtomicU32,
     help: AtomicU32,
@@ -196,6 +197,7 @@ impl Hash for Words {
 }
 
 /// Everybody's words.
+#[allow(unreachable_pub, reason = "Rust 1.88 does not see that `Site` has it")]
 pub trait AllWords {
     /// Those of `cpu`; `None` out of range.
     fn of(&self, cpu: usize) -> Option<&Words>;
