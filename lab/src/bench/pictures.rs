@@ -42,10 +42,9 @@ struct Figure {
 
 impl Figure {
     fn row(&self) -> Interval {
-        let Spread { median, low, high } = self.spread;
         let parts = [self.setting, self.label].into_iter().filter(|part| !part.is_empty());
         let name = parts.collect::<Vec<_>>().join(", ");
-        Interval::of(name, self.ours, [median, low, high], number_of(self.metric, median))
+        Interval::of(name, self.ours, self.spread, number_of(self.metric, self.spread.median))
     }
 }
 
