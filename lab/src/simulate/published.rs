@@ -13,7 +13,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use bench::units;
+use bench::{data, units};
 use comfy_table::{Cell, CellAlignment, Color};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,7 +25,6 @@ use super::product::Run;
 use super::shape;
 use super::vary::{self, Varied};
 use super::{curves, what_if};
-use crate::data;
 use crate::distinct::distinct;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::{self, Output, SchemaId};
@@ -47,7 +46,8 @@ struct Curves {
     lines: Vec<String>,
 }
 
-static RECORDED: LazyLock<Recorded> = LazyLock::new(|| data::read(include_str!("published.toml")));
+static RECORDED: LazyLock<Recorded> =
+    LazyLock::new(|| data::read_toml(include_str!("published.toml")));
 
 /// A row of `kernel.toml`: what a kernel gave that boots, recorded, for it takes an emulator.
 #[derive(Deserialize)]
