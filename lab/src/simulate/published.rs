@@ -84,8 +84,7 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
     let changed = variations
         .iter()
         .map(|(part, one)| job(part, format!("{}, {}", part.source, one.what), || (one.rows)()));
-    let jobs: Vec<Job<'_, Vec<Row>>> = as_it_is.chain(changed).collect();
-    let mut results = pool::run(&jobs, output);
+    let mut results = pool::run(as_it_is.chain(changed), output);
     let varied = results.split_off(parts.len());
     let rows = by_source(results.into_iter().flatten().flatten().collect());
     let varied: Vec<Varied> = variations
@@ -122,8 +121,7 @@ fn curves_over_cpus(output: &mut Output) -> Result<()> {
             let args = typed(line).map_err(|error| Failure::usage(error.to_string()))?;
             runs.extend(what_if::runs(&args.what_if, output)?);
         }
-        let jobs: Vec<_> = runs.iter().map(what_if::job).collect();
-        let reports = pool::run(&jobs, output);
+        let reports = pool::run(runs.iter().map(what_if::job), output);
         let engine = |run: &Run| vec![shape::plain("engine", run.engine.name())];
         output.heading(title);
         output.entries(lines.iter().map(|line| ("rcu simulate", line)));

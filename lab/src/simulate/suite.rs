@@ -70,7 +70,7 @@ impl Judged {
 /// Runs the suite and tells.
 pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     let cases = cases(args)?;
-    let reports = pool::run(&jobs(&cases), output);
+    let reports = pool::run(jobs(&cases), output);
     let judged = judge(cases, &reports);
     output.findings(SCHEMA, document(&judged, args.quick));
     print(&judged, output);
