@@ -62,7 +62,7 @@ pub(crate) struct Key {
 }
 
 /// Options that decide what a load's process writes are not the user's to give.
-const RESERVED: [&str; 2] = ["--json", "--html"];
+const RESERVED: [&str; 5] = ["--json", "--html", "--markdown", "--csv", "--pictures"];
 
 /// So long a program that is asked to stop may take to write what it has.
 const GRACE: Duration = Duration::from_secs(5);
@@ -360,6 +360,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::arguments::alone;
+    use crate::output::OutputArgs;
+
+    /// Tables and pictures were written anew by every run of both sides, each over those before.
+    #[test]
+    fn no_file_but_documents_and_pages_was_refused_to_a_load() {
+        let options = alone::<OutputArgs>();
+        let files = options.get_arguments().filter(|option| option.get_action().takes_values());
+        for option in files.filter_map(|option| option.get_long()) {
+            for load in [format!("bench read --{option} a"), format!("bench read --{option}=a")] {
+                assert!(load.parse::<Load>().is_err(), "{load}");
+            }
+        }
+    }
 
     #[test]
     fn a_load_is_the_words_of_a_measurement() {
