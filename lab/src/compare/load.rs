@@ -71,6 +71,8 @@ impl FromStr for Load {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // First: a blank that is escaped at the end would leave its backslash alone.
+        let text = text.trim();
         let words = shlex::split(text).ok_or("a quotation mark is not closed")?;
         if !matches!(words.first().map(String::as_str), Some("bench" | "advise")) {
             return Err("a load begins with `bench` or `advise`, and is one argument: \
@@ -82,7 +84,7 @@ impl FromStr for Load {
         if let Some(word) = words.iter().find(is_reserved) {
             return Err(format!("{word} is not for a load: its results are read by this command"));
         }
-        Ok(Self(text.trim().to_owned()))
+        Ok(Self(text.to_owned()))
     }
 }
 
@@ -373,6 +375,13 @@ mod tests {
                 assert!(load.parse::<Load>().is_err(), "{load}");
             }
         }
+    }
+
+    /// Its blank was cut off after it had been split, and it was never split again.
+    #[test]
+    fn a_load_that_ended_with_an_escaped_blank_panicked() {
+        let load = "bench read a\\ ".parse::<Load>();
+        assert!(load.is_err(), "{load:?}");
     }
 
     #[test]
