@@ -12,7 +12,7 @@
 //!   Nagaraja, "Order Statistics", 3rd edition, section 7.1). No random numbers, so the same
 //!   rounds always give the same verdict.
 
-/// A median with what lies around it: of values the quartiles.
+/// A median with an interval around it: that of values is from quartile to quartile.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Spread {
     /// The middle value.

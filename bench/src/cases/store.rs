@@ -24,7 +24,7 @@ pub(crate) fn boxed<A: Arcs>() -> Box<dyn Arcs> {
 /// Whose a place is, and it.
 pub(crate) type Place = (&'static str, Box<dyn Arcs>);
 
-/// What a thread of a [`crowd`](super::crowd) does: it has loaded once from every place.
+/// What a thread of a [`crowd`](super::crowd) does: it loads once from every place, and rests.
 pub(crate) fn loaded(places: &[Place]) -> impl Fn(&dyn Fn()) + Sync {
     |rest| {
         assert!(places.iter().all(|(_, place)| place.read() == 1), "every place holds a 1");

@@ -144,7 +144,7 @@ pub(super) fn judge_scene(spans: &[Span], workers_ns: u64) -> Result<(), Flaw> {
     if spans.iter().any(is_taken) { Err(Flaw::Taken) } else { Ok(()) }
 }
 
-/// What the parts of a slice tell, by how long each took; too few of them nothing.
+/// What the parts of a slice tell, by how long each took; too few of them tell nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Told {
     /// By how much the longest part is longer than the middle one, as a share of all; 0 unless it

@@ -25,7 +25,7 @@ const SECOND_AHEAD: usize = 8;
 /// Memory for tasks and run queues: more than the last cache, within limits.
 const BYTES_MAX: u64 = 128 << 20;
 
-/// So many things of this size fill it.
+/// How many things of this size fill that memory.
 fn count(geometry: &Geometry, each: usize) -> usize {
     ((2 * geometry.last_bytes).min(BYTES_MAX) / each as u64).max(64) as usize
 }

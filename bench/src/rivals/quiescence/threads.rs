@@ -138,7 +138,7 @@ impl<K: ThreadTag> Member for Qsbr<K> {
     }
 }
 
-/// A domain of ours, which knows a hurry.
+/// Domains of ours, which can also wait in a hurry.
 macro_rules! domains {
     ($($domain:ty),*) => {$(
         impl crate::serve::Domain for $domain {
