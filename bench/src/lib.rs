@@ -10,7 +10,7 @@
 //! - `serve` and `shapes`: the traits that rivals serve cases by, and those of `rcu advise`;
 //!   `locks`: what those with a lock have in common.
 //! - [`slices`]: the one way in which loops are timed, and when a figure counts.
-//! - `clock`: the clocks; `data`: files that list things; `freed`: what is not freed yet.
+//! - `clock`: the clocks; [`data`]: files that list things; `freed`: what is not freed yet.
 //! - [`costs`]: what single operations cost on this machine.
 //! - [`paths`]: the library's own hot paths, for those who count instructions.
 //! - [`threads`]: threads that use a domain, for `rcu simulate --validate`.
@@ -31,7 +31,7 @@ mod common {
     pub(crate) mod threads;
 }
 pub mod costs;
-mod data;
+pub mod data;
 mod freed;
 mod host;
 mod locks;

@@ -12,26 +12,25 @@
 //!   Nagaraja, "Order Statistics", 3rd edition, section 7.1). No random numbers, so the same
 //!   rounds always give the same verdict.
 
-/// A median with the quartiles around it.
+/// A median with an interval around it: that of values is from quartile to quartile.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Spread {
     /// The middle value.
     pub median: f64,
-    /// The first quartile: a quarter of the values lies below.
+    /// The lower end: the first quartile, a quarter of the values lies below.
     pub low: f64,
-    /// The third quartile: a quarter of the values lies above.
+    /// The upper end: the third quartile, a quarter of the values lies above.
     pub high: f64,
 }
 
-/// A median of ratios with the interval that holds the true one.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Ratio {
-    /// The median of the ratios taken round by round.
-    pub median: f64,
-    /// The lower end of the interval.
-    pub low: f64,
-    /// The upper end of the interval; infinite when the rounds are too few to say anything.
-    pub high: f64,
+/// The median of the ratios taken round by round, with the interval that holds the true one: up to
+/// infinity when the rounds are too few to say anything.
+pub type Ratio = Spread;
+
+impl From<Spread> for [f64; 3] {
+    fn from(Spread { median, low, high }: Spread) -> Self {
+        [median, low, high]
+    }
 }
 
 /// How often the interval of a [`Ratio`] may miss the true median, when the rounds are enough.

@@ -16,7 +16,8 @@ pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
     let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
+    // From here on it would be rounded to 1024.
+    while value >= 1023.5 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
     }
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn numbers_have_the_figures_that_people_read_and_a_fitting_unit() {
         type Written = (fn(f64) -> String, f64, &'static str);
-        let all: [Written; 25] = [
+        let all: [Written; 27] = [
             (nanoseconds, 0.28, "0.28 ns"),
             (nanoseconds, 12.94, "12.9 ns"),
             (nanoseconds, 999.6, "1.00 µs"),
@@ -109,6 +110,8 @@ mod tests {
             (|size| bytes(size as u64), 49_152.0, "48 KiB"),
             (|size| bytes(size as u64), 1536.0, "1.50 KiB"),
             (|size| bytes(size as u64), 12.0, "12 B"),
+            (|size| bytes(size as u64), 1_048_063.0, "1023 KiB"),
+            (|size| bytes(size as u64), 1_048_575.0, "1.00 MiB"),
             (|number| count(number as u64), 1_234_567.0, "1,234,567"),
             (|number| count(number as u64), 100.0, "100"),
             (percent, 99.9, "99.9"),

@@ -100,10 +100,9 @@ pub(crate) fn print(costs: &Costs, output: &mut Output) {
     // The figures that were measured.
     let interval = |row: &Cost| {
         let ns = row.ns?;
-        let figures = [ns.median, ns.low, ns.high];
         Some(Interval {
             published: row.published_ns,
-            ..Interval::of(&*row.name, true, figures, units::nanoseconds(ns.median))
+            ..Interval::of(&*row.name, true, ns, units::nanoseconds(ns.median))
         })
     };
     let title = format!(

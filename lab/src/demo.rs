@@ -7,13 +7,12 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bench::units;
+use bench::{data, units};
 use quiescence::report::{self, StallReport};
 use quiescence::tag::Private;
 use quiescence::{Domain, Rcu};
 use serde::Deserialize;
 
-use crate::data;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
 

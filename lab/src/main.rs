@@ -1,10 +1,9 @@
 //! The command `rcu`: measures a machine and a workload, and says which synchronisation fits.
 //!
 //! Reading order: [`exit`], [`interrupt`] and [`output`] are what every command shares; [`schema`]
-//! prints what the documents look like, [`data`] reads the program's own tables,
-//! [`number`] says what is wrong with a number, and [`distinct`] lists things once; [`machine`] and
-//! [`costs`] describe where we run; [`keys`], [`workload`] and [`draw`] make the input; [`advise`]
-//! runs every design on it;
+//! prints what the documents look like, [`number`] says what is wrong with a number, and
+//! [`distinct`] lists things once; [`machine`] and [`costs`] describe where we run; [`keys`],
+//! [`workload`] and [`draw`] make the input; [`advise`] runs every design on it;
 //! [`bench`] measures what the library promises, [`compare`] holds two versions of it against each
 //! other, [`diff`] says which functions differ, and [`top`] watches it in a running process;
 //! [`demo`] shows it at work; [`torture`] becomes another program. [`record`], [`html`] and
@@ -17,7 +16,6 @@ mod arguments;
 mod bench;
 mod compare;
 mod costs;
-mod data;
 mod demo;
 mod diff;
 mod distinct;

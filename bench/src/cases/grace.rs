@@ -4,13 +4,11 @@
 //! these wait for the same crowd: the threads are real, and parked in the kernel. A thread that
 //! asks for grace periods, and who reads meanwhile, comes and goes with each measurement.
 
-use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::crowd;
 use super::object::turn;
 use super::wait::{Flavour, chain};
 use crate::clock::{TICKS_MAX, cpu_time, histogram, ns_of, ticks};
@@ -20,23 +18,15 @@ use crate::slices::{Cue, Judged, Scene};
 /// Grace periods before the first one that counts.
 const WARM_UP: usize = 8;
 
-/// Does `inside` beside so many idle threads, which are registered with all of these.
+/// What an idle thread of a [`crowd`](super::crowd) does: it is registered with all of these.
 ///
 /// liburcu has one domain in a process: at most one set of idle threads at a time that has its
 /// rivals.
-///
-/// # Errors
-/// When the system does not give so many threads.
-pub(crate) fn idle<R>(
-    flavours: &[Box<dyn Flavour>],
-    threads: usize,
-    inside: impl FnOnce() -> R,
-) -> io::Result<R> {
-    let enrol = |rest: &dyn Fn()| {
+pub(crate) fn idle(flavours: &[Box<dyn Flavour>]) -> impl Fn(&dyn Fn()) + Sync {
+    |rest| {
         let _idle: Vec<_> = flavours.iter().map(|flavour| flavour.enrol_idle()).collect();
         rest();
-    };
-    crowd::beside(threads, enrol, inside)
+    }
 }
 
 /// So many readers of a rival, which enter and leave sections of so many steps of a [`chain`] (see
@@ -148,6 +138,7 @@ pub(crate) fn steps_for(section: Duration) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::crowd;
     use super::*;
     use crate::rivals;
 
@@ -167,7 +158,7 @@ mod tests {
             }
         };
         for threads in [0, 20] {
-            idle(&everybody, threads, measure).unwrap();
+            crowd::beside(threads, idle(&everybody), measure).unwrap();
         }
     }
 

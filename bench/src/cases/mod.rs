@@ -25,7 +25,7 @@ mod allocator;
 pub(crate) mod blocked;
 pub(crate) mod boot;
 pub(crate) mod cache;
-mod crowd;
+pub(crate) mod crowd;
 pub(crate) mod domains;
 pub(crate) mod engines;
 pub(crate) mod enqueue;

@@ -5,10 +5,8 @@
 //! two `Arc`s in turn, so that nothing is allocated or freed.
 
 use std::hint::black_box;
-use std::io;
 use std::sync::Arc;
 
-use super::crowd;
 use super::loops::Loop;
 use crate::serve::Arcs;
 use crate::slices::Row;
@@ -26,20 +24,12 @@ pub(crate) fn boxed<A: Arcs>() -> Box<dyn Arcs> {
 /// Whose a place is, and it.
 pub(crate) type Place = (&'static str, Box<dyn Arcs>);
 
-/// Does `inside` beside so many threads that have loaded once from every place, and rest.
-///
-/// # Errors
-/// When the system does not give so many threads, or a place does not hold what was stored.
-pub(crate) fn loaded<R>(
-    places: &[Place],
-    threads: usize,
-    inside: impl FnOnce() -> R,
-) -> io::Result<R> {
-    let load = |rest: &dyn Fn()| {
+/// What a thread of a [`crowd`](super::crowd) does: it loads once from every place, and rests.
+pub(crate) fn loaded(places: &[Place]) -> impl Fn(&dyn Fn()) + Sync {
+    |rest| {
         assert!(places.iter().all(|(_, place)| place.read() == 1), "every place holds a 1");
         rest();
-    };
-    crowd::beside(threads, load, inside)
+    }
 }
 
 /// A store into a place, which asserts that what was stored last is what is loaded afterwards.

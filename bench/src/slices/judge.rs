@@ -144,7 +144,7 @@ pub(super) fn judge_scene(spans: &[Span], workers_ns: u64) -> Result<(), Flaw> {
     if spans.iter().any(is_taken) { Err(Flaw::Taken) } else { Ok(()) }
 }
 
-/// What the parts of a slice tell, by how long each took.
+/// What the parts of a slice tell, by how long each took; too few of them tell nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Told {
     /// By how much the longest part is longer than the middle one, as a share of all; 0 unless it
@@ -155,15 +155,12 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What too few parts tell.
-    pub(super) const NOTHING: Told = Told { gap: 0.0, uneven: 0.0 };
-
     pub(super) fn by(parts: &mut [u64]) -> Told {
         parts.sort_unstable();
         let parts = &parts[parts.partition_point(|part| *part == 0)..];
         // Of few parts the middle one is that of chance.
         let (Some(longest), true) = (parts.last(), parts.len() >= 16) else {
-            return Self::NOTHING;
+            return Told::default();
         };
         let [first, middle, third] = [1, 2, 3].map(|quarter| parts[parts.len() * quarter / 4]);
         let more = longest.saturating_sub(middle);
@@ -256,7 +253,7 @@ mod tests {
     }
 
     fn gap_of(gap: f64) -> Told {
-        Told { gap, ..Told::NOTHING }
+        Told { gap, ..Told::default() }
     }
 
     #[test]
@@ -329,7 +326,7 @@ mod tests {
             Told::by(&mut [vec![100; 64 - slower], vec![130; slower]].concat()).uneven
         };
         assert_eq!([0, 15, 17, 47, 49].map(with), [1.0, 1.0, 1.3, 1.3, 1.0]);
-        assert_eq!(Told::by(&mut [1, 1, 9, 9]), Told::NOTHING, "too few parts to say");
+        assert_eq!(Told::by(&mut [1, 1, 9, 9]), Told::default(), "too few parts to say");
     }
 
     #[test]

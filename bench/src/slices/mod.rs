@@ -129,7 +129,7 @@ pub(crate) struct Part<'a> {
 
 impl<'a> Part<'a> {
     fn new(me: usize, count: u64, slice: Option<u32>, over: (&'a AtomicU64, u64)) -> Part<'a> {
-        Part { me, count, slice, over, did: Cell::new(count), told: Cell::new(Told::NOTHING) }
+        Part { me, count, slice, over, did: Cell::new(count), told: Cell::new(Told::default()) }
     }
 
     /// A part whose count is always done, and that is not timed.

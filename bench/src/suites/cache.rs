@@ -37,17 +37,17 @@ pub struct Lesson {
 }
 
 /// The load of a lesson.
-fn load(lesson: &str, geometry: &Geometry) -> Box<dyn Load> {
+fn load(lesson: &str, geometry: &Geometry) -> Load {
     match lesson {
-        "conflicts" => alone::Rings::conflicts(geometry),
-        "two-lines" => alone::Rings::lines(geometry),
-        "false-sharing" => shared::Own::<AtomicU64>::boxed(geometry),
-        "locks" => shared::Own::<Locked<Mutex<u64>>>::boxed(geometry),
-        "prefetch" => queue::WakeUps::boxed(geometry),
-        "eth-type-trans" => queue::Packets::boxed(geometry),
-        "sweep" => alone::Sweep::boxed(geometry),
-        "list-array" => alone::Walk::boxed(geometry),
-        "hot-cold" => alone::Replaced::boxed(geometry),
+        "conflicts" => alone::conflicts(geometry),
+        "two-lines" => alone::lines(geometry),
+        "false-sharing" => shared::Own::<AtomicU64>::load(),
+        "locks" => shared::Own::<Locked<Mutex<u64>>>::load(),
+        "prefetch" => queue::WakeUps::load(geometry),
+        "eth-type-trans" => queue::Packets::load(geometry),
+        "sweep" => alone::sweep(geometry),
+        "list-array" => alone::walk(geometry),
+        "hot-cold" => Box::new(alone::replaced),
         _ => unreachable!("{lesson} is no lesson"),
     }
 }
@@ -70,7 +70,7 @@ pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Res
         let (rounds, budget) = SUITES.cache.amount(scene).of(options);
         Planned::new(case, (rounds, budget), move |session, case| {
             let load = load(id, &geometry);
-            let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
+            let rows: Vec<_> = forms.iter().map(|form| load(*form)).collect();
             let mut case = session.slices(case, &rows, budget)?;
             case.notes.push(lesson.said(&case));
             case.notes.push(format!("for a Rust struct: {}", lesson.means));

@@ -129,17 +129,23 @@ impl Case {
             let values = one.values[metric].iter().enumerate();
             values.filter(|(at, _)| is_of_both(one, other, *at)).map(|(_, value)| *value).collect()
         };
-        let [rival, base] = [values(rival, base), values(base, rival)];
-        let both = rival.len().min(base.len());
-        (both > 0).then(|| paired_ratio(&rival[..both], &base[..both]))
+        let pairs = values(rival, base).into_iter().zip(values(base, rival));
+        let (rival, base): (Vec<_>, Vec<_>) =
+            pairs.filter(|(rival, base)| !rival.is_nan() && !base.is_nan()).unzip();
+        (!rival.is_empty()).then(|| paired_ratio(&rival, &base))
     }
 }
 
 impl Series {
+    /// The values of a metric, without those that are not numbers: they were not measured.
+    pub fn measured(&self, metric: usize) -> Vec<f64> {
+        self.values[metric].iter().copied().filter(|value| !value.is_nan()).collect()
+    }
+
     /// The median of a metric, and its quartiles; nothing if it has no figure.
     pub fn spread(&self, metric: usize) -> Option<Spread> {
-        let values = &self.values[metric];
-        (!values.is_empty()).then(|| spread(values))
+        let values = self.measured(metric);
+        (!values.is_empty()).then(|| spread(&values))
     }
 }
 
@@ -350,6 +356,19 @@ mod tests {
         assert_eq!(case.ratio("a", "b", 0).unwrap().median, 0.5);
         assert_eq!((case.ratio("c", "a", 0), case.ratio("a", "c", 0)), (None, None));
         assert!(case.rivals[2].spread(0).is_none());
+    }
+
+    /// The quartiles were not numbers: "> 999 %" in the table, and no place in a plot.
+    #[test]
+    fn rounds_in_which_nothing_was_measured_spoilt_the_figures_of_the_others() {
+        let mut case = case();
+        case.rivals[0].values[0] = vec![1.0, f64::NAN, 3.0, 2.0, -f64::NAN];
+        case.rivals[1].values[0] = vec![3.0, 1.0, f64::NAN, 6.0, 1.0];
+        case.rivals[2].values[0] = vec![f64::NAN; 5];
+        let spread = case.rivals[0].spread(0).unwrap();
+        assert_eq!(spread, Spread { median: 2.0, low: 1.5, high: 2.5 });
+        assert_eq!(case.ratio("b", "a", 0).unwrap().median, 3.0);
+        assert_eq!((case.rivals[2].spread(0), case.ratio("c", "a", 0)), (None, None));
     }
 
     #[test]

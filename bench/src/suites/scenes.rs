@@ -4,7 +4,6 @@
 //! Each table has rivals of its own, of which `--only` picks. Its name begins with its group's.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -17,7 +16,7 @@ use crate::cases::domains::Used;
 use crate::cases::grace::{Beside, idle, steps_for};
 use crate::cases::loops::{Loop, Looped};
 use crate::cases::replace::Limit;
-use crate::cases::{enqueue, garbage, hash, memory, stall, store, update};
+use crate::cases::{crowd, enqueue, garbage, hash, memory, stall, store, update};
 use crate::rivals::{self, Rival};
 use crate::sample::Sample;
 use crate::units;
@@ -126,10 +125,9 @@ impl Scenes<What> {
                 let places = rivals.iter().filter_map(|rival| Some((rival.name, rival.store?())));
                 let places: Vec<store::Place> = places.collect();
                 let rows: Vec<_> = places.iter().map(store::row).collect();
-                let title = case.title.clone();
-                let stored = || session.slices(case, &rows, budget);
-                let stored = store::loaded(&places, threads, stored);
-                gathered(session, &title, stored)
+                beside(session, threads, store::loaded(&places), case, |session, case| {
+                    session.slices(case, &rows, budget)
+                })
             }),
             What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
                 let threads = if let What::Wait { idle, .. } = what { idle } else { 0 };
@@ -139,18 +137,17 @@ impl Scenes<What> {
                     let steps = steps_for(SECTION);
                     let mut measure = |number: usize, _| {
                         let flavour = &*flavours[number];
-                        let beside = |readers, steps| Beside { flavour, readers, steps };
+                        let with = |readers, steps| Beside { flavour, readers, steps };
                         match what {
-                            What::Wait { readers, .. } => beside(readers, 0).measure(budget),
-                            What::Grace(readers) => beside(readers, steps).measure(budget / 2),
-                            What::Contended(readers) => beside(readers, steps).contend(budget),
+                            What::Wait { readers, .. } => with(readers, 0).measure(budget),
+                            What::Grace(readers) => with(readers, steps).measure(budget / 2),
+                            What::Contended(readers) => with(readers, steps).contend(budget),
                             _ => unreachable!("these are the three that wait"),
                         }
                     };
-                    let title = case.title.clone();
-                    let waited = || session.interleave(rounds, case, budget, &mut measure);
-                    let waited = idle(&flavours, threads, waited);
-                    gathered(session, &title, waited)
+                    beside(session, threads, idle(&flavours), case, |session, case| {
+                        session.interleave(rounds, case, budget, &mut measure)
+                    })
                 })
             }
             _ => {
@@ -174,13 +171,16 @@ impl Scenes<What> {
     }
 }
 
-/// What was measured beside threads; the case is left out if there are not so many.
-fn gathered(
+/// Measures beside so many threads of a crowd; the case is left out if there are not so many.
+fn beside(
     session: &mut Session<'_>,
-    title: &str,
-    measured: io::Result<Option<Case>>,
+    threads: usize,
+    come: impl Fn(&dyn Fn()) + Sync,
+    case: Case,
+    measure: impl FnOnce(&mut Session<'_>, Case) -> Option<Case>,
 ) -> Option<Case> {
-    measured.unwrap_or_else(|error| {
+    let title = case.title.clone();
+    crowd::beside(threads, come, || measure(session, case)).unwrap_or_else(|error| {
         session.host.note(&format_args!("{title}: left out: {error}"));
         None
     })

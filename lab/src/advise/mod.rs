@@ -25,9 +25,8 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Instant;
 
-use bench::units;
+use bench::{data, units};
 
-use crate::data;
 use crate::exit::{Exit, Failure, Result};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
@@ -40,7 +39,7 @@ pub(crate) use simplicity::help as simplest;
 
 /// What is said in whole sentences that stay the same, by name.
 static TEXTS: LazyLock<BTreeMap<String, String>> =
-    LazyLock::new(|| data::read(include_str!("texts.toml")));
+    LazyLock::new(|| data::read_toml(include_str!("texts.toml")));
 
 /// The arguments of `rcu advise`, as typed.
 #[derive(clap::Args, Clone, Debug)]

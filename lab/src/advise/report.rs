@@ -5,7 +5,6 @@
 
 use bench::costs::Costs;
 use bench::slices::RunVerdict;
-use bench::statistics::Spread;
 use bench::units;
 use serde_json::{Value, json};
 
@@ -367,8 +366,7 @@ fn ranking_table(places: &[Place]) -> comfy_table::Table {
 /// The throughput of each design, with its quartiles.
 fn throughput_bars(places: &[Place]) -> Markup {
     let bar = |place: &Place| {
-        let Spread { median, low, high } = place.throughput;
-        let figures = [median, low, high].map(|each| each / 1e6);
+        let figures = <[f64; 3]>::from(place.throughput).map(|each| each / 1e6);
         let text = units::figures(figures[0]);
         Interval::of(place.design.name, place.design.ours, figures, text)
     };

@@ -7,9 +7,8 @@
 use std::sync::LazyLock;
 
 use bench::advise::Design;
+use bench::data;
 use serde::{Deserialize, Serialize};
-
-use crate::data;
 
 /// A step of the table.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -42,10 +42,9 @@ struct Figure {
 
 impl Figure {
     fn row(&self) -> Interval {
-        let Spread { median, low, high } = self.spread;
         let parts = [self.setting, self.label].into_iter().filter(|part| !part.is_empty());
         let name = parts.collect::<Vec<_>>().join(", ");
-        Interval::of(name, self.ours, [median, low, high], number_of(self.metric, median))
+        Interval::of(name, self.ours, self.spread, number_of(self.metric, self.spread.median))
     }
 }
 
@@ -79,7 +78,7 @@ fn figures(picture: &Picture, cases: &[Case]) -> (Vec<Figure>, BTreeSet<&'static
         let figure = |label, rival| {
             let number = case?.metrics.iter().position(|metric| metric.name == *name)?;
             let (metric, series) = (&case?.metrics[number], case?.rival(rival)?);
-            let (spread, values) = (series.spread(number)?, series.values[number].len());
+            let (spread, values) = (series.spread(number)?, series.measured(number).len());
             Some(Figure { setting, label, ours: series.ours, metric, spread, values })
         };
         let (mut here, mut without) = (Vec::new(), Vec::new());
@@ -222,7 +221,7 @@ mod tests {
         }
         let from = Provenance::of_this_run(false);
         let drawn = draw(&[stall], &[case], &from, "").swap_remove(0);
-        let missing = ["haphazard", "stall/1-reader", "std RwLock"];
+        let missing = ["haphazard", "stall/1-reader"];
         assert_eq!(drawn.missing, missing.into(), "each once");
         let chart = drawn.picture.chart.unwrap();
         assert_eq!((chart.axis.scale, chart.rows.len()), (Scale::Logarithmic, 4), "{chart:?}");

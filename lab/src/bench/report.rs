@@ -38,9 +38,9 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) {
 /// The medians of one metric, with their quartiles; nothing of those without a figure.
 fn intervals(case: &Case, number: usize) -> Vec<Interval> {
     let interval = |rival: &Series| {
-        let Spread { median, low, high } = rival.spread(number)?;
-        let text = number_of(&case.metrics[number], median);
-        Some(Interval::of(rival.name, rival.ours, [median, low, high], text))
+        let spread = rival.spread(number)?;
+        let text = number_of(&case.metrics[number], spread.median);
+        Some(Interval::of(rival.name, rival.ours, spread, text))
     };
     case.rivals.iter().filter_map(interval).collect()
 }

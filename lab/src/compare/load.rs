@@ -23,11 +23,8 @@ use crate::exit::{Exit, Failure, Result};
 
 /// What is measured, as typed after `rcu`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(try_from = "String", into = "String")]
-pub(crate) struct Load {
-    words: Vec<String>,
-    text: String,
-}
+#[serde(try_from = "String")]
+pub(crate) struct Load(String);
 
 /// What a run has told.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +62,7 @@ pub(crate) struct Key {
 }
 
 /// Options that decide what a load's process writes are not the user's to give.
-const RESERVED: [&str; 2] = ["--json", "--html"];
+const RESERVED: [&str; 5] = ["--json", "--html", "--markdown", "--csv", "--pictures"];
 
 /// So long a program that is asked to stop may take to write what it has.
 const GRACE: Duration = Duration::from_secs(5);
@@ -74,6 +71,8 @@ impl FromStr for Load {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // First: a blank that is escaped at the end would leave its backslash alone.
+        let text = text.trim();
         let words = shlex::split(text).ok_or("a quotation mark is not closed")?;
         if !matches!(words.first().map(String::as_str), Some("bench" | "advise")) {
             return Err("a load begins with `bench` or `advise`, and is one argument: \
@@ -85,7 +84,7 @@ impl FromStr for Load {
         if let Some(word) = words.iter().find(is_reserved) {
             return Err(format!("{word} is not for a load: its results are read by this command"));
         }
-        Ok(Self { words, text: text.trim().to_owned() })
+        Ok(Self(text.to_owned()))
     }
 }
 
@@ -97,15 +96,9 @@ impl TryFrom<String> for Load {
     }
 }
 
-impl From<Load> for String {
-    fn from(load: Load) -> String {
-        load.text
-    }
-}
-
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0)
     }
 }
 
@@ -118,32 +111,30 @@ impl fmt::Display for Key {
 impl Load {
     /// What stands for the paths whose instructions are counted.
     pub(super) fn paths() -> Self {
-        Self { words: vec!["paths".to_owned()], text: "paths".to_owned() }
+        Self("paths".to_owned())
     }
 
-    fn has(&self, option: &str) -> bool {
-        let is_it = |word: &String| {
-            word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-        };
-        self.words.iter().any(is_it)
+    /// As a shell would have them; at least one.
+    fn words(&self) -> Vec<String> {
+        shlex::split(&self.0).expect("each quotation mark is closed")
     }
 
     /// The words, and what is added to them so that the results can be read; and, if there are to
     /// be many runs, so that each is short.
-    pub(crate) fn arguments(&self, is_one_of_many: bool) -> Vec<&str> {
-        let is_advise = self.words[0] == "advise";
-        let mut all: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        all.extend(["--json", "-"]);
+    pub(crate) fn arguments(&self, is_one_of_many: bool) -> Vec<String> {
+        let (words, mut more) = (self.words(), vec!["--json", "-"]);
+        let is_advise = words[0] == "advise";
         if is_advise {
-            all.extend(["--skip", "costs", "--skip", "sweep"]);
+            more.extend(["--skip", "costs", "--skip", "sweep"]);
         }
+        let has = |option: &str| words.iter().any(|word| word.split('=').next() == Some(option));
         let short = [&["--quick"][..], &["--run-ms", "20"], &["--rounds", "3"]];
         for option in &short[..if is_advise { 3 } else { 1 }] {
-            if is_one_of_many && !self.has(option[0]) {
-                all.extend(*option);
+            if is_one_of_many && !has(option[0]) {
+                more.extend(*option);
             }
         }
-        all
+        [words, more.into_iter().map(str::to_owned).collect()].concat()
     }
 
     /// Runs it once with this program: interrupted, if that would take until past `until`.
@@ -153,7 +144,7 @@ impl Load {
         }
         let mut command = Command::new(&program.path);
         command.args(self.arguments(true));
-        if let Some(percent) = program.planted_percent.filter(|_| self.words[0] == "bench") {
+        if let Some(percent) = program.planted_percent.filter(|_| self.words()[0] == "bench") {
             command.args(["--plant", &percent.to_string()]);
         }
         let (output, is_stopped) = run_until(&mut command, until).map_err(Failure::undecided)?;
@@ -371,6 +362,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::arguments::alone;
+    use crate::output::OutputArgs;
+
+    /// Tables and pictures were written anew by every run of both sides, each over those before.
+    #[test]
+    fn no_file_but_documents_and_pages_was_refused_to_a_load() {
+        let options = alone::<OutputArgs>();
+        let files = options.get_arguments().filter(|option| option.get_action().takes_values());
+        for option in files.filter_map(|option| option.get_long()) {
+            for load in [format!("bench read --{option} a"), format!("bench read --{option}=a")] {
+                assert!(load.parse::<Load>().is_err(), "{load}");
+            }
+        }
+    }
+
+    /// Its blank was cut off after it had been split, and it was never split again.
+    #[test]
+    fn a_load_that_ended_with_an_escaped_blank_panicked() {
+        let load = "bench read a\\ ".parse::<Load>();
+        assert!(load.is_err(), "{load:?}");
+    }
 
     #[test]
     fn a_load_is_the_words_of_a_measurement() {

@@ -98,7 +98,7 @@ fn changes(each: &Match, threshold_percent: f64) -> Markup {
     let row = |pair: &Pair| {
         let ratio = pair.ratio.filter(|ratio| ratio.median.is_finite())?;
         let text = format!("{} {}", change(ratio.median), pair.verdict.words());
-        let figures = [ratio.median, ratio.low, ratio.high].map(percent);
+        let figures = <[f64; 3]>::from(ratio).map(percent);
         Some(Interval::of(pair.key.to_string(), pair.decides, figures, text))
     };
     let axis = Axis {

@@ -28,9 +28,10 @@ impl Interval {
     pub(crate) fn of(
         name: impl Into<String>,
         ours: bool,
-        [value, low, high]: [f64; 3],
+        figures: impl Into<[f64; 3]>,
         text: String,
     ) -> Interval {
+        let [value, low, high] = figures.into();
         let class = if ours { "ours" } else { "other" };
         Interval { name: name.into(), value, low, high, published: None, text, class }
     }

@@ -61,7 +61,11 @@ impl Watch<'_> {
 
 /// Runs every job and gives the results in the jobs' order; `None` for those that Ctrl-C kept from
 /// ending.
-pub(super) fn run<R: Send + Sync>(jobs: &[Job<'_, R>], output: &mut Output) -> Vec<Option<R>> {
+pub(super) fn run<'a, R: Send + Sync>(
+    jobs: impl IntoIterator<Item = Job<'a, R>>,
+    output: &mut Output,
+) -> Vec<Option<R>> {
+    let jobs: &[Job<'_, R>] = &jobs.into_iter().collect::<Vec<_>>();
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(jobs.len());
     let total: Duration = jobs.iter().map(|job| job.about).sum();
     output.progress.begin(total / threads.max(1) as u32);
@@ -148,7 +152,7 @@ mod tests {
         let mut output = Output::new(&OutputArgs::default()).unwrap();
         let others_done = AtomicUsize::new(0);
         let jobs: Vec<_> = (0..10).map(|number| slow(number, &others_done)).collect();
-        let results = run(&jobs, &mut output);
+        let results = run(jobs, &mut output);
         let expected: Vec<Option<usize>> = (0..10).map(|number| Some(number * 10)).collect();
         assert_eq!(results, expected);
     }

@@ -7,14 +7,13 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use bench::units;
+use bench::{data, units};
 use serde::Deserialize;
 use simulate::setup::{MICROSECOND, SECOND};
 use simulate::{EngineKind, Setup, Workload};
 
 use super::costs;
 use super::options::{Set, WhatIfArgs};
-use crate::data;
 use crate::distinct::distinct;
 use crate::exit::{Failure, Result};
 
@@ -45,7 +44,7 @@ pub(super) struct Number {
 }
 
 pub(super) static NUMBERS: LazyLock<Numbers> =
-    LazyLock::new(|| data::read(include_str!("numbers.toml")));
+    LazyLock::new(|| data::read_toml(include_str!("numbers.toml")));
 
 /// One combination.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,7 +13,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use bench::units;
+use bench::{data, units};
 use comfy_table::{Cell, CellAlignment, Color};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,7 +25,6 @@ use super::product::Run;
 use super::shape;
 use super::vary::{self, Varied};
 use super::{curves, what_if};
-use crate::data;
 use crate::distinct::distinct;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::{self, Output, SchemaId};
@@ -47,7 +46,8 @@ struct Curves {
     lines: Vec<String>,
 }
 
-static RECORDED: LazyLock<Recorded> = LazyLock::new(|| data::read(include_str!("published.toml")));
+static RECORDED: LazyLock<Recorded> =
+    LazyLock::new(|| data::read_toml(include_str!("published.toml")));
 
 /// A row of `kernel.toml`: what a kernel gave that boots, recorded, for it takes an emulator.
 #[derive(Deserialize)]
@@ -84,8 +84,7 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
     let changed = variations
         .iter()
         .map(|(part, one)| job(part, format!("{}, {}", part.source, one.what), || (one.rows)()));
-    let jobs: Vec<Job<'_, Vec<Row>>> = as_it_is.chain(changed).collect();
-    let mut results = pool::run(&jobs, output);
+    let mut results = pool::run(as_it_is.chain(changed), output);
     let varied = results.split_off(parts.len());
     let rows = by_source(results.into_iter().flatten().flatten().collect());
     let varied: Vec<Varied> = variations
@@ -122,8 +121,7 @@ fn curves_over_cpus(output: &mut Output) -> Result<()> {
             let args = typed(line).map_err(|error| Failure::usage(error.to_string()))?;
             runs.extend(what_if::runs(&args.what_if, output)?);
         }
-        let jobs: Vec<_> = runs.iter().map(what_if::job).collect();
-        let reports = pool::run(&jobs, output);
+        let reports = pool::run(runs.iter().map(what_if::job), output);
         let engine = |run: &Run| vec![shape::plain("engine", run.engine.name())];
         output.heading(title);
         output.entries(lines.iter().map(|line| ("rcu simulate", line)));

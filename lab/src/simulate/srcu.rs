@@ -54,8 +54,7 @@ fn job(run: &Run) -> Job<'_, Report> {
 /// Runs every combination and tells; if `quick`, with a tenth of the calls unless that is given.
 pub(super) fn run(args: &WhatIfArgs, quick: bool, output: &mut Output) -> Result<Exit> {
     let runs = runs(args, quick)?;
-    let jobs: Vec<_> = runs.iter().map(job).collect();
-    let reports = pool::run(&jobs, output);
+    let reports = pool::run(runs.iter().map(job), output);
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
     output.findings(SCHEMA, json!({ "runs": all }));
     print(&runs, &reports, output);

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use bench::units;
+use bench::{data, units};
 use comfy_table::{Cell, Color};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,7 +20,6 @@ use simulate::ours::{self, Algorithm, Options, Report};
 
 use super::options::SimulateArgs;
 use super::pool::{self, Job};
-use crate::data;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::{self, Output, SchemaId, merged};
 
@@ -39,7 +38,7 @@ struct Recorded {
     columns: Vec<[String; 2]>,
 }
 
-static RECORDED: LazyLock<Recorded> = LazyLock::new(|| data::read(include_str!("suite.toml")));
+static RECORDED: LazyLock<Recorded> = LazyLock::new(|| data::read_toml(include_str!("suite.toml")));
 
 /// A run with these options, which can be simulated.
 pub(super) fn job(name: String, options: Options) -> Job<'static, Report> {
@@ -71,7 +70,7 @@ impl Judged {
 /// Runs the suite and tells.
 pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     let cases = cases(args)?;
-    let reports = pool::run(&jobs(&cases), output);
+    let reports = pool::run(jobs(&cases), output);
     let judged = judge(cases, &reports);
     output.findings(SCHEMA, document(&judged, args.quick));
     print(&judged, output);

@@ -53,8 +53,7 @@ pub(super) fn runs(args: &WhatIfArgs, output: &mut Output) -> Result<Vec<Run>> {
 pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let runs = runs(args, output)?;
     let mut svg = output.open("--svg", args.svg.as_deref())?;
-    let jobs: Vec<_> = runs.iter().map(job).collect();
-    let reports = pool::run(&jobs, output);
+    let reports = pool::run(runs.iter().map(job), output);
     let done: Vec<(&Run, &Report)> = pool::ended(&runs, &reports).collect();
     let shape = Shape::of(&runs.iter().map(settings).collect::<Vec<_>>());
     let panel = |(run, report): &(&Run, &Report)| Panel {

@@ -3,6 +3,7 @@
 //! displaces.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -15,7 +16,7 @@ use super::{Geometry, Load, prefetch};
 use crate::cases::form::Form;
 use crate::slices::{Part, Row};
 
-/// Bytes that a form of [`Sweep`] reads through, again and again.
+/// Bytes that a form of [`sweep`] reads through, again and again.
 const WINDOW_BYTES: u64 = 4 << 10;
 
 /// How far ahead of a sequential read its lines are asked for, in lines.
@@ -54,204 +55,146 @@ impl Words {
         }
         places[0]
     }
+}
 
-    /// Goes round a ring from the place `at`; `next` reads where the next place is.
-    fn go_round<'a>(
-        &'a self,
-        at: &'a AtomicUsize,
-        next: impl Fn(&[u64], usize) -> u64 + Sync + 'a,
-    ) -> Row<'a> {
-        Row::new(1, move |part| {
-            // Relaxed: one thread goes round.
-            let mut place = at.load(Ordering::Relaxed);
-            let took = part.times(|| place = next(&self.words, place) as usize);
-            at.store(place, Ordering::Relaxed);
-            took
-        })
+/// Goes round a ring of these words from its first place; `next` reads where the next place is.
+fn go_round(
+    words: &Arc<Words>,
+    first: usize,
+    next: impl Fn(&[u64], usize) -> u64 + Sync + 'static,
+) -> Row<'static> {
+    let (words, at) = (Arc::clone(words), AtomicUsize::new(first));
+    Row::new(1, move |part| {
+        // Relaxed: one thread goes round.
+        let (words, mut place) = (&*words.words, at.load(Ordering::Relaxed));
+        let took = part.times(|| place = next(words, place) as usize);
+        at.store(place, Ordering::Relaxed);
+        took
+    })
+}
+
+/// Objects of which the first and the last word are read, each in its place among so many words.
+fn ring(geometry: &Geometry, words: u64, last: usize, places: Vec<usize>) -> Row<'static> {
+    let mut words = Words::new(words, geometry);
+    let first = words.ring(places, last);
+    let words = Arc::new(words);
+    match last {
+        0 => go_round(&words, first, |words, at| words[at]),
+        _ => go_round(&words, first, move |words, at| words[at] ^ words[at + last]),
     }
 }
 
-/// Objects whose first and last words are read, in two places: that before, and that after.
-pub(crate) struct Rings {
-    /// Each with the place of an object.
-    rings: [(Words, AtomicUsize); 2],
-    /// The last word.
-    last: usize,
-}
-
-impl Rings {
-    /// Objects of one word, a whole way apart, as pages are: their first lines share one set,
-    /// unless each begins at a line of its own colour.
-    pub(crate) fn conflicts(geometry: &Geometry) -> Box<dyn Load> {
+/// Objects of one word, a whole way apart, as pages are: their first lines share one set, unless
+/// each begins at a line of its own colour.
+pub(crate) fn conflicts(geometry: &Geometry) -> Load {
+    let geometry = *geometry;
+    Box::new(move |form| {
         let way_words = geometry.way_bytes() / 8;
         // Four times as many lines as a set has room for, and far fewer than the cache.
         let objects = 4 * geometry.first.ways;
-        Self::boxed(geometry, (objects + 1) * way_words, objects, 0, |object, is_after| {
-            let colour = if is_after { object % geometry.sets() } else { 0 };
+        let place = |object| {
+            let colour = if form == Form::Before { 0 } else { object % geometry.sets() };
             (object * way_words) as usize + colour as usize * geometry.line_words()
-        })
-    }
+        };
+        ring(&geometry, (objects + 1) * way_words, 0, (0..objects).map(place).collect())
+    })
+}
 
-    /// Objects as long as a line: each on two lines, or each on one.
-    pub(crate) fn lines(geometry: &Geometry) -> Box<dyn Load> {
+/// Objects as long as a line: each on two lines, or each on one.
+pub(crate) fn lines(geometry: &Geometry) -> Load {
+    let geometry = *geometry;
+    Box::new(move |form| {
         let line_words = geometry.line_words();
         // Three quarters of the second cache if each has one line. Three lines apart: an odd
         // number, so that all sets have their share of them.
-        let objects = 3 * geometry.second_bytes / geometry.line_bytes / 4;
-        let words = (3 * objects + 2) * line_words as u64;
-        Self::boxed(geometry, words, objects, line_words - 1, |object, is_after| {
-            3 * object as usize * line_words + if is_after { 0 } else { line_words / 2 }
-        })
-    }
-
-    fn boxed(
-        geometry: &Geometry,
-        words: u64,
-        objects: u64,
-        last: usize,
-        place: impl Fn(u64, bool) -> usize,
-    ) -> Box<dyn Load> {
-        let rings = [false, true].map(|is_after| {
-            let mut words = Words::new(words, geometry);
-            let places = (0..objects).map(|object| place(object, is_after));
-            let first = words.ring(places.collect(), last);
-            (words, AtomicUsize::new(first))
-        });
-        Box::new(Self { rings, last })
-    }
-}
-
-impl Load for Rings {
-    fn row(&self, form: Form) -> Row<'_> {
-        let last = self.last;
-        let (words, at) = &self.rings[usize::from(form != Form::Before)];
-        match last {
-            0 => words.go_round(at, |words, at| words[at]),
-            _ => words.go_round(at, move |words, at| words[at] ^ words[at + last]),
-        }
-    }
+        let objects = (3 * geometry.second_bytes / geometry.line_bytes / 4) as usize;
+        let words = ((3 * objects + 2) * line_words) as u64;
+        let begin = if form == Form::Before { line_words / 2 } else { 0 };
+        let places = (0..objects).map(|object| 3 * object * line_words + begin);
+        ring(&geometry, words, line_words - 1, places.collect())
+    })
 }
 
 /// Elements of a line each, twice as many as the second cache holds: a list, whose next place is
 /// read from an element, and an array, whose next place is known.
-pub(crate) struct Walk {
-    words: Words,
-    list: AtomicUsize,
-    array: AtomicUsize,
-    line_words: usize,
-    /// Where the last element begins.
-    last: usize,
-}
-
-impl Walk {
-    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
-        let line_words = geometry.line_words();
-        let elements = (2 * geometry.second_bytes / geometry.line_bytes) as usize;
-        let mut words = Words::new((elements * line_words) as u64, geometry);
-        let first = words.ring((0..elements).map(|element| element * line_words).collect(), 0);
-        let last = words.begin + (elements - 1) * line_words;
-        let [list, array] = [first, words.begin].map(AtomicUsize::new);
-        Box::new(Self { words, list, array, line_words, last })
-    }
-}
-
-impl Load for Walk {
-    fn row(&self, form: Form) -> Row<'_> {
-        if form == Form::Before {
-            return self.words.go_round(&self.list, |words, at| words[at]);
-        }
-        self.words.go_round(&self.array, |words, at| {
+pub(crate) fn walk(geometry: &Geometry) -> Load {
+    let line_words = geometry.line_words();
+    let elements = (2 * geometry.second_bytes / geometry.line_bytes) as usize;
+    let mut words = Words::new((elements * line_words) as u64, geometry);
+    let first = words.ring((0..elements).map(|element| element * line_words).collect(), 0);
+    let (begin, last) = (words.begin, words.begin + (elements - 1) * line_words);
+    let words = Arc::new(words);
+    Box::new(move |form| match form {
+        Form::Before => go_round(&words, first, |words, at| words[at]),
+        _ => go_round(&words, begin, move |words, at| {
             black_box(words[at]);
-            if at == self.last { self.words.begin as u64 } else { (at + self.line_words) as u64 }
-        })
-    }
+            if at == last { begin as u64 } else { (at + line_words) as u64 }
+        }),
+    })
 }
 
 /// A value that is replaced again and again. Blocks of the size that is kept come back from this
 /// thread's last objects, still in its cache; those that are a word longer, from the allocator.
-pub(crate) struct Replaced {
-    returned: Rcu<[u64; 65]>,
-    kept: Rcu<[u64; 64]>,
-}
-
-impl Replaced {
-    pub(crate) fn boxed(_: &Geometry) -> Box<dyn Load> {
-        Box::new(Self { returned: Rcu::new([0; 65]), kept: Rcu::new([0; 64]) })
+pub(crate) fn replaced(form: Form) -> Row<'static> {
+    fn stores<const WORDS: usize>() -> Row<'static> {
+        let value = Rcu::new([0; WORDS]);
+        Row::new(1, move |part| part.times(|| value.store(black_box([1_u64; WORDS]))))
     }
-}
-
-impl Load for Replaced {
-    fn row(&self, form: Form) -> Row<'_> {
-        Row::new(1, move |part| match form {
-            Form::Before => part.times(|| self.returned.store(black_box([1; 65]))),
-            _ => part.times(|| self.kept.store(black_box([1; 64]))),
-        })
-    }
+    if form == Form::Before { stores::<65>() } else { stores::<64>() }
 }
 
 /// A table in half of the second cache, which is looked up while something else is read
 /// from end to end now and then.
-pub(crate) struct Sweep {
-    table: Words,
-    at: AtomicUsize,
-    look_ups: u64,
-    /// What is read, twice as long as the second cache.
-    stream: Vec<u64>,
-    line_words: usize,
-}
-
-impl Sweep {
-    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
-        let line_words = geometry.line_words();
-        let look_ups = geometry.second_bytes / 2 / geometry.line_bytes;
-        let mut table = Words::new((look_ups + 1) * line_words as u64, geometry);
-        let places = (0..look_ups as usize).map(|line| line * line_words).collect();
-        let at = table.ring(places, 0);
-        let stream = vec![1; (2 * geometry.second_bytes / 8) as usize];
-        Box::new(Self { table, at: AtomicUsize::new(at), look_ups, stream, line_words })
-    }
-
-    /// Reads as many words in each form.
-    fn sweep(&self, form: Form) -> u64 {
-        let sum = |words: &[u64]| words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
-        match form {
-            Form::Before => sum(&self.stream),
-            Form::Halfway => {
-                let mut all = 0;
-                for (number, line) in self.stream.chunks(self.line_words).enumerate() {
-                    if let Some(ahead) = self.stream.get((number + AHEAD_LINES) * self.line_words) {
-                        prefetch::<true, _>(ahead);
-                    }
-                    all += sum(line);
-                }
-                all
-            }
-            Form::After => {
-                let window = (WINDOW_BYTES as usize / 8).min(self.stream.len());
-                let times = self.stream.len() / window;
-                (0..times).map(|_| sum(black_box(&self.stream[..window]))).sum()
-            }
-        }
-    }
-}
-
-impl Load for Sweep {
-    fn row(&self, form: Form) -> Row<'_> {
+pub(crate) fn sweep(geometry: &Geometry) -> Load {
+    let line_words = geometry.line_words();
+    let look_ups = geometry.second_bytes / 2 / geometry.line_bytes;
+    let mut table = Words::new((look_ups + 1) * line_words as u64, geometry);
+    let first = table.ring((0..look_ups as usize).map(|line| line * line_words).collect(), 0);
+    // What is read, twice as long as the second cache.
+    let stream = vec![1; (2 * geometry.second_bytes / 8) as usize];
+    let shared = Arc::new((table, AtomicUsize::new(first), stream));
+    Box::new(move |form| {
+        let shared = Arc::clone(&shared);
         let body = move |part: &Part<'_>| {
+            let (table, place, stream) = &*shared;
             let once = |_| {
-                assert_eq!(black_box(self.sweep(form)), self.stream.len() as u64, "all was read");
+                let sum = black_box(swept(stream, line_words, form));
+                assert_eq!(sum, stream.len() as u64, "all was read");
                 // Relaxed: one thread looks up.
-                let mut at = self.at.load(Ordering::Relaxed);
+                let mut at = place.load(Ordering::Relaxed);
                 let begin = Instant::now();
-                for _ in 0..self.look_ups {
-                    at = self.table.words[at] as usize;
+                for _ in 0..look_ups {
+                    at = table.words[at] as usize;
                 }
-                self.at.store(at, Ordering::Relaxed);
+                place.store(at, Ordering::Relaxed);
                 begin.elapsed()
             };
             part.timed(|count| (0..count).map(once).sum())
         };
-        Row::new(1, body).of(self.look_ups)
+        Row::new(1, body).of(look_ups)
+    })
+}
+
+/// The sum of as many words in each form.
+fn swept(stream: &[u64], line_words: usize, form: Form) -> u64 {
+    let sum = |words: &[u64]| words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
+    match form {
+        Form::Before => sum(stream),
+        Form::Halfway => {
+            let mut all = 0;
+            for (number, line) in stream.chunks(line_words).enumerate() {
+                if let Some(ahead) = stream.get((number + AHEAD_LINES) * line_words) {
+                    prefetch::<true, _>(ahead);
+                }
+                all += sum(line);
+            }
+            all
+        }
+        Form::After => {
+            let window = (WINDOW_BYTES as usize / 8).min(stream.len());
+            let times = stream.len() / window;
+            (0..times).map(|_| sum(black_box(&stream[..window]))).sum()
+        }
     }
 }
 
@@ -295,7 +238,7 @@ mod tests {
         let mut words = Words::new(17 * way_words, &TINY);
         let first = words.ring((0..16).map(place).collect(), 0);
         assert_eq!(sets_and_lines(&words, first, 0), (16, 16, 16));
-        all_forms(&*Rings::conflicts(&TINY));
+        all_forms(&*conflicts(&TINY));
     }
 
     #[test]
@@ -306,7 +249,7 @@ mod tests {
             let first = words.ring(places, 7);
             assert_eq!(sets_and_lines(&words, first, 7), (100, 16, lines));
         }
-        all_forms(&*Rings::lines(&TINY));
+        all_forms(&*lines(&TINY));
     }
 
     #[test]
@@ -316,13 +259,13 @@ mod tests {
         let mut words = Words::new((elements * 8) as u64, geometry);
         let first = words.ring((0..elements).map(|element| element * 8).collect(), 0);
         assert_eq!(sets_and_lines(&words, first, 0), (elements, 16, elements));
-        all_forms(&*Walk::boxed(geometry));
-        all_forms(&*Replaced::boxed(geometry));
+        all_forms(&*walk(geometry));
+        all_forms(&replaced);
     }
 
     #[test]
     fn every_form_of_a_sweep_reads_as_much() {
         // The load asserts it.
-        all_forms(&*Sweep::boxed(&TINY));
+        all_forms(&*sweep(&TINY));
     }
 }

@@ -81,11 +81,8 @@ impl Geometry {
     }
 }
 
-/// What is measured.
-pub(crate) trait Load: Sync {
-    /// It in this form.
-    fn row(&self, form: Form) -> Row<'_>;
-}
+/// What is measured, in each form.
+pub(crate) type Load = Box<dyn Fn(Form) -> Row<'static>>;
 
 /// Fetches the line of this place, without waiting for it: into all caches, or for one use, past
 /// those that others need, where the CPU has an instruction for it.
@@ -123,9 +120,9 @@ pub(crate) mod tests {
     };
 
     /// A load of this geometry gives a time in each of these forms.
-    pub(crate) fn all_forms(load: &dyn Load) {
+    pub(crate) fn all_forms(load: &dyn Fn(Form) -> Row<'static>) {
         for form in Form::ALL {
-            let ns = slices::once(&load.row(form), 100);
+            let ns = slices::once(&load(form), 100);
             assert!(ns > 0.0 && ns.is_finite(), "{}: {ns}", form.name());
         }
     }

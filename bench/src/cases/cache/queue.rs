@@ -6,6 +6,7 @@
 //! that the first hop can be fetched some wake-ups early; where it has arrived, the second one can,
 //! too. Each wake-up changes both places by an atomic instruction, as the kernel's does.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
@@ -23,6 +24,11 @@ const SECOND_AHEAD: usize = 8;
 
 /// Memory for tasks and run queues: more than the last cache, within limits.
 const BYTES_MAX: u64 = 128 << 20;
+
+/// How many things of this size fill that memory.
+fn count(geometry: &Geometry, each: usize) -> usize {
+    ((2 * geometry.last_bytes).min(BYTES_MAX) / each as u64).max(64) as usize
+}
 
 /// A task, two lines long, as far as its waker sees it.
 #[repr(align(128))]
@@ -45,10 +51,9 @@ pub(crate) struct WakeUps {
 }
 
 impl WakeUps {
-    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
-        let bytes = (2 * geometry.last_bytes).min(BYTES_MAX);
-        let count = (bytes / (size_of::<Task>() + size_of::<RunQueue>()) as u64).max(64) as usize;
-        Box::new(Self::new(count))
+    pub(crate) fn load(geometry: &Geometry) -> Load {
+        let own = Arc::new(Self::new(count(geometry, size_of::<Task>() + size_of::<RunQueue>())));
+        Box::new(move |form| own.row(form))
     }
 
     fn new(count: usize) -> Self {
@@ -80,28 +85,27 @@ impl WakeUps {
             self.run_queues[task.run_queue].fetch_add(1, Ordering::Relaxed);
         }
     }
-}
 
-impl Load for WakeUps {
-    fn row(&self, form: Form) -> Row<'_> {
+    fn row(self: &Arc<Self>, form: Form) -> Row<'static> {
+        let own = Arc::clone(self);
         let (first, second) = (form != Form::Before, form == Form::After);
         Row::new(1, move |part| {
             // Relaxed: one thread wakes.
-            let mut next = self.next.load(Ordering::Relaxed);
+            let (own, mut next) = (&*own, own.next.load(Ordering::Relaxed));
             let took = part.batches(|count| {
                 let mut left = count as usize;
                 while left > 0 {
-                    let some = next..(next + left).min(self.queue.len());
+                    let some = next..(next + left).min(own.queue.len());
                     left -= some.len();
-                    next = some.end % self.queue.len();
+                    next = some.end % own.queue.len();
                     match (first, second) {
-                        (false, _) => self.wake(some, false, false),
-                        (true, false) => self.wake(some, true, false),
-                        (true, true) => self.wake(some, true, true),
+                        (false, _) => own.wake(some, false, false),
+                        (true, false) => own.wake(some, true, false),
+                        (true, true) => own.wake(some, true, true),
                     }
                 }
             });
-            self.next.store(next, Ordering::Relaxed);
+            own.next.store(next, Ordering::Relaxed);
             took
         })
     }
@@ -119,9 +123,9 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
-        let bytes = (2 * geometry.last_bytes).min(BYTES_MAX);
-        Box::new(Self::new((bytes / size_of::<Header>() as u64).max(64) as usize))
+    pub(crate) fn load(geometry: &Geometry) -> Load {
+        let own = Arc::new(Self::new(count(geometry, size_of::<Header>())));
+        Box::new(move |form| own.row(form))
     }
 
     fn new(count: usize) -> Self {
@@ -130,14 +134,14 @@ impl Packets {
         let headers = (0..count).map(|packet| Header::new(packet % 4)).collect();
         Self { ring, headers, protocols: Default::default(), next: AtomicUsize::new(0) }
     }
-}
 
-impl Load for Packets {
-    fn row(&self, form: Form) -> Row<'_> {
+    fn row(self: &Arc<Self>, form: Form) -> Row<'static> {
+        let own = Arc::clone(self);
         Row::new(1, move |part| {
-            let header = |at: usize| &self.headers[self.ring[at % self.ring.len()] as usize];
+            let own = &*own;
+            let header = |at: usize| &own.headers[own.ring[at % own.ring.len()] as usize];
             // Relaxed, all of it: one thread receives; see `wake`.
-            let mut next = self.next.load(Ordering::Relaxed);
+            let mut next = own.next.load(Ordering::Relaxed);
             // The place of the next one is found in every form, so that they differ in the
             // prefetch alone.
             let mut coming = header(next);
@@ -147,9 +151,9 @@ impl Load for Packets {
                 if form != Form::Before {
                     prefetch::<false, _>(coming);
                 }
-                self.protocols[**this].fetch_add(1, Ordering::Relaxed);
+                own.protocols[**this].fetch_add(1, Ordering::Relaxed);
             });
-            self.next.store(next, Ordering::Relaxed);
+            own.next.store(next, Ordering::Relaxed);
             took
         })
     }
@@ -170,8 +174,8 @@ mod tests {
             assert!(wake_ups.tasks.iter().all(|task| of(&task.wake_ups) == 1));
             assert!(wake_ups.run_queues.iter().all(|queue| of(queue) == 1));
         }
-        all_forms(&*WakeUps::boxed(&TINY));
-        all_forms(&*Packets::boxed(&TINY));
+        all_forms(&*WakeUps::load(&TINY));
+        all_forms(&*Packets::load(&TINY));
     }
 
     /// A packet that was left out or counted twice would be one of another protocol's instead: the
@@ -179,7 +183,7 @@ mod tests {
     #[test]
     fn every_form_counts_each_packet_of_the_ring_once() {
         for form in Form::ALL {
-            let packets = Packets::new(64);
+            let packets = Arc::new(Packets::new(64));
             // With an eighth besides to warm up: nine times round.
             slices::once(&packets.row(form), 512);
             let counted = packets.protocols.each_ref().map(|all| all.load(Ordering::Relaxed));
@@ -189,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_queue_begins_again_at_its_end() {
-        let wake_ups = WakeUps::new(100);
+        let wake_ups = Arc::new(WakeUps::new(100));
         // Of these, an eighth besides to warm up.
         slices::once(&wake_ups.row(Form::Before), 240);
         assert_eq!(wake_ups.next.load(Ordering::Relaxed), 270 % 100);

@@ -1,9 +1,11 @@
 //! What two CPUs do to each other though they share nothing but a line: counters and locks of their
 //! own, as neighbours and apart.
 
+use std::sync::Arc;
+
 use crossbeam_utils::CachePadded;
 
-use super::{Geometry, Load};
+use super::Load;
 use crate::cases::form::Form;
 use crate::shapes::Counting;
 use crate::slices::Row;
@@ -17,20 +19,20 @@ pub(crate) struct Own<T> {
 }
 
 impl<T: Counting> Own<T> {
-    pub(crate) fn boxed(_: &Geometry) -> Box<dyn Load> {
-        Box::new(Self::new())
+    pub(crate) fn load() -> Load {
+        let own = Arc::new(Self::new());
+        Box::new(move |form| own.row(form))
     }
 
     fn new() -> Self {
         let (near, apart) = ([T::new(), T::new()], [T::new(), T::new()]);
         Self { near: CachePadded::new(near), apart: apart.map(CachePadded::new) }
     }
-}
 
-impl<T: Counting> Load for Own<T> {
-    fn row(&self, form: Form) -> Row<'_> {
+    fn row(self: &Arc<Self>, form: Form) -> Row<'static> {
+        let own = Arc::clone(self);
         Row::new(2, move |part| {
-            let (near, apart) = (&self.near[part.me], &*self.apart[part.me]);
+            let (near, apart) = (&own.near[part.me], &*own.apart[part.me]);
             let own = if form == Form::Before { near } else { apart };
             part.times(|| own.add())
         })
@@ -59,7 +61,8 @@ mod tests {
 
     #[test]
     fn each_thread_has_its_own_in_either_form() {
-        let (counters, locks) = (Own::<AtomicU64>::new(), Own::<Locked<Mutex<u64>>>::new());
+        let counters = Arc::new(Own::<AtomicU64>::new());
+        let locks = Arc::new(Own::<Locked<Mutex<u64>>>::new());
         for form in [Form::Before, Form::After] {
             slices::once(&counters.row(form), 240);
             slices::once(&locks.row(form), 240);

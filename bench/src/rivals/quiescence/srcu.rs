@@ -4,7 +4,7 @@ use grace::srcu::AdaptiveDelay;
 use quiescence::{Rcu, Srcu, tag::Sleepable};
 
 use super::threads::expect_stalls;
-use crate::serve::{Domain, replace};
+use crate::serve::replace;
 
 /// Scans again and again, and never sleeps.
 pub(super) static BUSY: AdaptiveDelay =
@@ -14,26 +14,6 @@ pub(super) static BUSY: AdaptiveDelay =
 pub(super) fn stalled(srcu: Srcu) -> Srcu {
     expect_stalls(&srcu);
     srcu
-}
-
-impl Domain for Srcu {
-    fn new() -> Self {
-        Self::new()
-    }
-
-    #[inline(always)]
-    fn read<R>(&self, inside: impl FnOnce() -> R) -> R {
-        let _guard = Self::read(self);
-        inside()
-    }
-
-    fn wait(&self) {
-        self.synchronize();
-    }
-
-    fn wait_in_a_hurry(&self) {
-        self.synchronize_expedited();
-    }
 }
 
 /// Readers that may sleep, in a domain of their own.

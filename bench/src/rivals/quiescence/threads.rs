@@ -4,13 +4,13 @@
 use std::sync::atomic::AtomicI32;
 
 use quiescence::{
-    Domain, Qsbr, Rcu, Reader,
+    Domain, Qsbr, Rcu, Reader, Srcu,
     tag::{DomainTag, Private, ThreadTag},
 };
 
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
-use crate::serve::{self, Replace, replace};
+use crate::serve::{Replace, replace};
 
 /// Readers that enter and leave sections; the global domain.
 #[derive(Debug, Default)]
@@ -138,22 +138,29 @@ impl<K: ThreadTag> Member for Qsbr<K> {
     }
 }
 
-impl serve::Domain for Domain {
-    fn new() -> Self {
-        Self::new()
-    }
+/// Domains of ours, which can also wait in a hurry.
+macro_rules! domains {
+    ($($domain:ty),*) => {$(
+        impl crate::serve::Domain for $domain {
+            fn new() -> Self {
+                Self::new()
+            }
 
-    #[inline(always)]
-    fn read<R>(&self, inside: impl FnOnce() -> R) -> R {
-        let _guard = <Self>::read(self);
-        inside()
-    }
+            #[inline(always)]
+            fn read<R>(&self, inside: impl FnOnce() -> R) -> R {
+                let _guard = <$domain>::read(self);
+                inside()
+            }
 
-    fn wait(&self) {
-        self.synchronize();
-    }
+            fn wait(&self) {
+                self.synchronize();
+            }
 
-    fn wait_in_a_hurry(&self) {
-        self.synchronize_expedited();
-    }
+            fn wait_in_a_hurry(&self) {
+                self.synchronize_expedited();
+            }
+        }
+    )*};
 }
+
+domains!(Domain, Srcu);

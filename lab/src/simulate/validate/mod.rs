@@ -194,8 +194,7 @@ fn models(cases: &[Case], rounds: u64, output: &mut Output) -> Vec<Option<Values
         let name = format!("{}, {}, in the model", case.workload.name, case.engine);
         suite::job(name, Options { duration, ..case.options.clone() })
     };
-    let jobs: Vec<_> = cases.iter().map(job).collect();
-    let reports = pool::run(&jobs, output);
+    let reports = pool::run(cases.iter().map(job), output);
     reports.iter().map(|report| report.as_ref().map(of_model)).collect()
 }
 
