@@ -35,15 +35,13 @@
 
 mod alone;
 
-use crate::{harness, machine};
+use std::sync::LazyLock;
 
-pub use crate::machine::{Mutant, Scenario};
+use crate::harness::{self, World};
+use crate::machine;
+
 pub use alone::{Asked, explore_alone};
 
-harness::world! {
-    /// SRCU, as a world.
-    SrcuProtocol of "srcu";
-    explore: |scenario, model, mutant, limit| {
-        machine::explore("srcu-", scenario, model, mutant, limit)
-    };
-}
+/// SRCU, as a world.
+pub static SRCU: LazyLock<World> =
+    LazyLock::new(|| machine::world("srcu-", harness::table!("srcu")));
