@@ -34,7 +34,8 @@ type Place = Atomic<Canary>;
 /// The pointers, and the collectors.
 #[derive(Debug)]
 struct Pointers {
-    /// Never null. Of the default collector, and of the small one.
+    /// Never null; what they lead to in the end stays. Of the default collector, and of the small
+    /// one.
     places: [[Place; PLACES]; 2],
     /// None at the end.
     small: Mutex<Option<Collector>>,
@@ -149,14 +150,5 @@ impl Pointers {
         drop(lock(&self.small).take());
         quiescence::barrier();
         LIVE.expect(context, "epoch::Atomic", 2 * PLACES);
-    }
-}
-
-impl Drop for Pointers {
-    fn drop(&mut self) {
-        for place in self.places.iter_mut().flatten() {
-            // SAFETY: no thread has it any more; and never null.
-            drop(unsafe { std::mem::take(place).into_owned() });
-        }
     }
 }
