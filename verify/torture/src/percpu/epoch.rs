@@ -100,6 +100,8 @@ impl Pointers {
         context.repeat(Operation::EpochPin, GUARDS, || {
             let which = context.below(2) as usize;
             let mut guard = if which == 0 { epoch::pin() } else { handle.pin() };
+            // Of those of a handle each keeps what any of them has found.
+            drop(context.one_in(8).then(|| handle.pin()));
             self.read_under(which, &guard, context);
             if context.one_in(8) {
                 guard.repin();
