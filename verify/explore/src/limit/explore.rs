@@ -48,7 +48,7 @@ impl Explored for Scenario {
     }
 
     fn explore(&self, _: Model, mutant: Option<&'static str>, limit: usize) -> Verdict {
-        let mutant = mutant.and_then(|name| name.strip_prefix("limit-")).unwrap_or_default();
+        let mutant = mutant.map_or("", |name| name.strip_prefix("limit-").unwrap_or(name));
         explore::run(&Limits::new(self.clone(), mutant), limit)
     }
 }

@@ -104,6 +104,7 @@ impl Explored for Scenario {
 
 /// A world whose scenarios run programs.
 pub(crate) fn world(prefix: &'static str, mut table: Table<Scenario>) -> World {
-    table.scenario.iter_mut().for_each(|scenario| scenario.prefix = prefix);
+    let all = table.scenario.iter_mut().chain(&mut table.big);
+    all.for_each(|scenario| scenario.prefix = prefix);
     World::new(&Model::ALL, table)
 }

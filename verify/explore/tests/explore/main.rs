@@ -184,7 +184,7 @@ fn programs_ask_for_the_mutants_and_conditions_of_their_tables_and_no_others() {
         names_of("sequence", ""),
         names_of("srcu", "srcu-"),
     ];
-    worlds[0][1].insert("portable".to_owned()); // true of each scenario's second half
+    worlds[0][1].insert("portable".to_owned()); // of each scenario's copy
     let common = asked_in("common");
     let (mut beside, mut listed) = (BTreeSet::new(), BTreeSet::new());
     for [own, known] in worlds {

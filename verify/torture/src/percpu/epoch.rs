@@ -34,8 +34,7 @@ type Place = Atomic<Canary>;
 /// The pointers, and the collectors.
 #[derive(Debug)]
 struct Pointers {
-    /// Never null; what they lead to in the end stays. Of the default collector, and of the small
-    /// one.
+    /// Never null. Of the default collector, and of the small one. The last objects are leaked.
     places: [[Place; PLACES]; 2],
     /// None at the end.
     small: Mutex<Option<Collector>>,
@@ -100,7 +99,7 @@ impl Pointers {
         context.repeat(Operation::EpochPin, GUARDS, || {
             let which = context.below(2) as usize;
             let mut guard = if which == 0 { epoch::pin() } else { handle.pin() };
-            // Of those of a handle each keeps what any of them has found.
+            // Another guard of the handle comes and goes: the section stays.
             drop(context.one_in(8).then(|| handle.pin()));
             self.read_under(which, &guard, context);
             if context.one_in(8) {

@@ -35,7 +35,7 @@ struct Line(AtomicU64);
 #[derive(Debug)]
 struct Hazards {
     /// From boxes, never null. The objects of the first are retired in the small domain; the last
-    /// ones stay.
+    /// ones are leaked.
     places: [AtomicPtr<Canary>; PLACES],
     small: HazardDomain,
     lines: [Line; LINES],
