@@ -25,6 +25,7 @@ mod machine;
 mod segments;
 mod sequence;
 mod srcu;
+mod srcu_orders;
 
 /// Any count of ended grace periods, with those right around the wrap and the sign change as likely
 /// as all others.

@@ -1,6 +1,6 @@
 //! The SRCU machine: laws of its sequence across the wrap, what it refuses, and what each delay
-//! function makes of a reader that stays. That a cookie is done exactly after a full grace period,
-//! and that the machine needs each of its steps, is explored: `verify/explore/src/srcu`.
+//! function makes of a reader that stays. That the machine needs each of its steps is explored:
+//! `verify/explore/src/srcu.rs`, and `srcu_orders` here.
 
 use grace::Urgency;
 use grace::srcu::{

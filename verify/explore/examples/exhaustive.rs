@@ -7,14 +7,9 @@
 
 use std::process::ExitCode;
 
+use check::catalogue::worlds;
 use check::engines::{Subject, subjects};
-use check::harness::World;
-use check::hazard::Hazard;
-use check::limit::Limited;
-use check::rseq_read::Restart;
-use check::sequence::Sequence;
-use check::srcu::SrcuProtocol;
-use check::{GracePeriods, Verdict, scenarios};
+use check::{GRACE_PERIODS, Verdict, World};
 
 /// States, at most: some 20 GB.
 const LIMIT: usize = 60_000_000;
@@ -23,16 +18,13 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let (name, without) = (arguments.next(), arguments.next());
     let mut asked = Asked { name, without, has_run: false, are_safe: true };
-    asked.explore::<GracePeriods>(&scenarios::all());
+    asked.explore(&GRACE_PERIODS);
     subjects().iter().for_each(|subject| asked.explore_engine(subject));
-    asked.explore::<Limited>(&Limited::table().scenario);
-    asked.explore::<Limited>(&Limited::table().big);
-    // All of these are explored by the tests.
-    if asked.name.is_some() {
-        asked.explore::<SrcuProtocol>(&SrcuProtocol::table().scenario);
-        asked.explore::<Restart>(&Restart::table().scenario);
-        asked.explore::<Hazard>(&Hazard::table().scenario);
-        asked.explore::<Sequence>(&Sequence::table().scenario);
+    // Those without bigger scenarios are explored by the tests.
+    for world in &worlds()[1..] {
+        if asked.name.is_some() || !world.big.is_empty() {
+            asked.explore(world);
+        }
     }
     match (asked.has_run, asked.are_safe) {
         (true, true) => ExitCode::SUCCESS,
@@ -65,16 +57,16 @@ impl Asked {
         self.are_safe &= verdict.is_safe();
     }
 
-    fn explore<W: World>(&mut self, scenarios: &[W::Scenario]) {
-        let mut mutants = W::table().fault.iter().map(|fault| fault.mutant);
-        let mutant = mutants.find(|this| self.without == Some(W::mutant_name(*this)));
+    fn explore(&mut self, world: &World) {
+        let mut mutants = world.faults.iter().map(|fault| fault.mutant);
+        let mutant = mutants.find(|this| self.without.as_deref() == Some(this));
         if self.without.is_some() && mutant.is_none() {
             return;
         }
-        for scenario in scenarios {
-            let name = W::scenario_name(scenario);
-            for model in W::MODELS.iter().filter(|_| self.is_for(name)).collect::<Vec<_>>() {
-                let explore = || W::explore(scenario, *model, mutant, LIMIT);
+        for scenario in world.all() {
+            let name = scenario.name();
+            for model in world.models.iter().filter(|_| self.is_for(name)).collect::<Vec<_>>() {
+                let explore = || scenario.explore(*model, mutant, LIMIT);
                 self.run(&format!("{name} under {model:?}"), explore);
             }
         }

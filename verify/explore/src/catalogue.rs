@@ -5,10 +5,22 @@ use std::string::String;
 
 use crate::Model;
 use crate::engines::subjects;
-use crate::harness::{Kind, World, scenarios_of};
+use crate::harness::{Kind, World};
 
 /// Far above what any of these needs.
 const LIMIT: usize = 5_000_000;
+
+/// All worlds but the engines'.
+pub fn worlds() -> [&'static World; 6] {
+    [
+        &crate::GRACE_PERIODS,
+        &crate::srcu::SRCU,
+        &crate::rseq_read::RESTART,
+        &crate::limit::LIMITED,
+        &crate::hazard::HAZARD,
+        &crate::sequence::SEQUENCE,
+    ]
+}
 
 /// A fault that does harm.
 #[allow(missing_debug_implementations)] // it is a name and a function
@@ -30,13 +42,15 @@ impl Entry {
 
 /// All of them, each once.
 pub fn entries() -> Vec<Entry> {
-    let mut entries = Vec::new();
-    of::<crate::GracePeriods>(&mut entries);
-    of::<crate::srcu::SrcuProtocol>(&mut entries);
-    of::<crate::rseq_read::Restart>(&mut entries);
-    of::<crate::limit::Limited>(&mut entries);
-    of::<crate::hazard::Hazard>(&mut entries);
-    of::<crate::sequence::Sequence>(&mut entries);
+    let mut entries: Vec<Entry> = Vec::new();
+    for world in worlds() {
+        for fault in world.faults.iter().filter(|fault| fault.kind != Kind::Harmless) {
+            if entries.iter().all(|entry| entry.name != fault.mutant) {
+                let find = Box::new(|| is_found(world, fault.mutant));
+                entries.push(Entry { name: fault.mutant.into(), about: &fault.reason, find });
+            }
+        }
+    }
     for subject in subjects() {
         let harmful = subject.faults().filter(|expected| expected.comes != Kind::Harmless);
         entries.extend(harmful.filter_map(|expected| {
@@ -54,22 +68,13 @@ pub fn named(name: &str) -> Option<Entry> {
     entries().into_iter().find(|entry| entry.name == name)
 }
 
-fn of<W: World>(entries: &mut Vec<Entry>) {
-    for fault in W::table().fault.iter().filter(|fault| fault.kind != Kind::Harmless) {
-        let name = W::mutant_name(fault.mutant);
-        if entries.iter().all(|entry| entry.name != name) {
-            let find = Box::new(|| is_found::<W>(fault.mutant));
-            entries.push(Entry { name, about: &fault.reason, find });
-        }
-    }
-}
-
 /// Under the model that finds it, in each scenario: TSO where both do, whose states are fewer.
-fn is_found<W: World>(mutant: W::Mutant) -> bool {
-    let mut faults = W::table().fault.iter().filter(|fault| fault.mutant == mutant);
+fn is_found(world: &World, mutant: &'static str) -> bool {
+    let mut faults = world.faults.iter().filter(|fault| fault.mutant == mutant);
     faults.all(|fault| {
         let model = if fault.weak_only { Model::Weak } else { Model::Tso };
-        scenarios_of::<W>(fault)
-            .all(|scenario| fault.agrees(model, &W::explore(scenario, model, Some(mutant), LIMIT)))
+        world
+            .scenarios_of(fault)
+            .all(|scenario| fault.agrees(model, &scenario.explore(model, Some(mutant), LIMIT)))
     })
 }

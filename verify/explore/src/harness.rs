@@ -1,11 +1,11 @@
-//! What the worlds share: a table of scenarios and faults, what comes of each, and how the table is
-//! held to it.
+//! What the worlds share: scenarios and faults, what comes of each, and how tables are held to it.
 //!
-//! A world is transcriptions of some code, scenarios, and mutants. Its states, their exploration
-//! and its traces are those of `system` and `explore`; this is what lies above. The scenarios, and
-//! what is known about mutants, are in a file of the folder `worlds`.
+//! A world is transcriptions of some code, scenarios, and mutants: steps that are left out or
+//! weakened, which have names and are nothing else. Its states, their exploration and its traces
+//! are those of `system` and `explore`; this is what lies above. The scenarios, and what is known
+//! about mutants, are in a file of the folder `worlds`.
 
-use core::fmt::Debug;
+use core::fmt::{self, Debug};
 use std::string::String;
 
 use serde::Deserialize;
@@ -40,14 +40,11 @@ impl Kind {
 
 /// What is known about a mutant in some scenarios.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(
-    rename_all = "kebab-case",
-    deny_unknown_fields,
-    bound(deserialize = "'de: 'static, M: Deserialize<'de>")
-)]
-pub struct Fault<M> {
-    /// The mutant.
-    pub mutant: M,
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Fault {
+    /// The mutant: the name of the registry, `verify/mutants/mutants.toml`, if the step is one of
+    /// the code, too.
+    pub mutant: &'static str,
     /// What comes of it.
     #[serde(rename = "comes", default)]
     pub kind: Kind,
@@ -65,7 +62,7 @@ pub struct Fault<M> {
     pub edges: Vec<&'static str>,
 }
 
-impl<M> Fault<M> {
+impl Fault {
     /// Whether an exploration under `model` has found just what is recorded.
     pub fn agrees(&self, model: Model, verdict: &Verdict) -> bool {
         let is_kept = self.weak_only && model == Model::Tso;
@@ -74,23 +71,26 @@ impl<M> Fault<M> {
     }
 }
 
-/// A world's scenarios and faults.
-#[derive(Debug, Deserialize)]
-#[serde(
-    deny_unknown_fields,
-    bound(deserialize = "'de: 'static, S: Deserialize<'de>, M: Deserialize<'de>")
-)]
-pub struct Table<S, M> {
-    /// The scenarios that are explored in seconds each.
-    pub scenario: Vec<S>,
-    /// Bigger ones.
-    #[serde(default = "Vec::new")]
-    pub big: Vec<S>,
-    /// Every mutant, where it is noticed.
-    pub fault: Vec<Fault<M>>,
+/// Which thread does what, in some world.
+pub trait Explored: Send + Sync + 'static {
+    /// Short and unique in its world.
+    fn name(&self) -> &str;
+
+    /// Explores every state, perhaps with a mutant, at most `limit` of them.
+    fn explore(&self, model: Model, mutant: Option<&'static str>, limit: usize) -> Verdict;
 }
 
 /// What `worlds/FILE.toml` says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'static, S: Deserialize<'de>"))]
+pub(crate) struct Table<S> {
+    pub(crate) scenario: Vec<S>,
+    #[serde(default = "Vec::new")]
+    pub(crate) big: Vec<S>,
+    fault: Vec<Fault>,
+}
+
+/// The same, of that file.
 macro_rules! table {
     ($file:literal) => {{
         let path = concat!("/worlds/", $file, ".toml");
@@ -100,97 +100,50 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// A world whose table is `worlds/FILE.toml`, of the module's own `Scenario` and `Mutant`; `$more`
-/// may add scenarios.
-macro_rules! world {
-    ($(#[$about:meta])* $world:ident of $file:literal $(with $more:ident)?;
-     explore: $explore:expr; $($item:item)*) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug)]
-        pub struct $world;
-
-        impl $crate::harness::World for $world {
-            type Mutant = Mutant;
-            type Scenario = Scenario;
-
-            fn table() -> &'static $crate::harness::Table<Scenario, Mutant> {
-                use std::sync::LazyLock;
-                static TABLE: LazyLock<$crate::harness::Table<Scenario, Mutant>> =
-                    LazyLock::new(|| {
-                        let table = $crate::harness::table!($file);
-                        $(let table = $more(table);)?
-                        table
-                    });
-                &TABLE
-            }
-
-            fn scenario_name(scenario: &Scenario) -> &str {
-                &scenario.name
-            }
-
-            fn explore(
-                scenario: &Scenario,
-                model: $crate::explore::Model,
-                mutant: Option<Mutant>,
-                limit: usize,
-            ) -> $crate::explore::Verdict {
-                let explore: fn(&Scenario, _, _, _) -> _ = $explore;
-                explore(scenario, model, mutant, limit)
-            }
-
-            $($item)*
-        }
-    };
-}
-pub(crate) use world;
-
 /// Transcriptions of some code, with scenarios and mutants.
-pub trait World {
-    /// What is left out or done wrongly.
-    type Mutant: Copy + Debug + PartialEq + 'static;
-    /// Which thread does what.
-    type Scenario: Clone + Debug + 'static;
-
+pub struct World {
     /// Under which models it is explored: one, if its memory is no matter.
-    const MODELS: &'static [Model] = &Model::ALL;
-    /// What the names of its mutants begin with.
-    const PREFIX: &'static str = "";
+    pub models: &'static [Model],
+    /// The scenarios that are explored in seconds each.
+    pub scenarios: Vec<Box<dyn Explored>>,
+    /// Bigger ones.
+    pub big: Vec<Box<dyn Explored>>,
+    /// Every mutant, where it is noticed.
+    pub faults: Vec<Fault>,
+}
 
-    /// Its scenarios, and what is known about its mutants.
-    fn table() -> &'static Table<Self::Scenario, Self::Mutant>;
+impl Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").field("faults", &self.faults).finish_non_exhaustive()
+    }
+}
 
-    /// The name of a scenario.
-    fn scenario_name(scenario: &Self::Scenario) -> &str;
-
-    /// The name of a mutant: that of the registry, `verify/mutants/mutants.toml`, if the step is
-    /// one of the code, too.
-    fn mutant_name(mutant: Self::Mutant) -> String {
-        format!("{}{}", Self::PREFIX, kebab(&mutant))
+impl World {
+    pub(crate) fn new<S: Explored>(models: &'static [Model], table: Table<S>) -> Self {
+        let boxed = |all: Vec<S>| {
+            all.into_iter().map(|one| -> Box<dyn Explored> { Box::new(one) }).collect()
+        };
+        let Table { scenario, big, fault } = table;
+        Self { models, scenarios: boxed(scenario), big: boxed(big), faults: fault }
     }
 
-    /// Explores every state of a scenario, at most `limit` of them.
-    fn explore(
-        scenario: &Self::Scenario,
-        model: Model,
-        mutant: Option<Self::Mutant>,
-        limit: usize,
-    ) -> Verdict;
+    /// All scenarios, the bigger ones too.
+    pub fn all(&self) -> impl Iterator<Item = &dyn Explored> {
+        self.scenarios.iter().chain(&self.big).map(|scenario| &**scenario)
+    }
 
     /// The scenario of this name.
-    fn named(name: &str) -> Option<&'static Self::Scenario> {
-        let mut all = Self::table().scenario.iter().chain(&Self::table().big);
-        all.find(|one| Self::scenario_name(one) == name)
+    pub fn named(&self, name: &str) -> Option<&dyn Explored> {
+        self.all().find(|scenario| scenario.name() == name)
     }
-}
 
-/// The scenarios that the table has for a fault.
-///
-/// # Panics
-/// If there is none of a name.
-pub fn scenarios_of<W: World>(
-    fault: &Fault<W::Mutant>,
-) -> impl Iterator<Item = &'static W::Scenario> {
-    fault.scenarios.iter().map(|name| W::named(name).expect("the table names a scenario"))
+    /// The scenarios that the table has for a fault.
+    ///
+    /// # Panics
+    /// If there is none of a name.
+    pub fn scenarios_of(&self, fault: &Fault) -> impl Iterator<Item = &dyn Explored> {
+        fault.scenarios.iter().map(|name| self.named(name).expect("the table names a scenario"))
+    }
 }
 
 /// What has this name, as a table writes it.

@@ -28,26 +28,19 @@
 //! **A guard is copied by counting, not by a second slot**: the scan may look at the second slot
 //! before the copy and at the first one after its end (`hazard-copied-protection`).
 
-use crate::harness::{self, Table};
-use crate::machine;
+use std::sync::LazyLock;
 
-pub use crate::machine::{Mutant, Scenario};
+use crate::harness::{self, Table, World};
+use crate::machine::{self, Scenario};
 
-/// Each scenario again without membarrier.
-fn with_portable(mut table: Table<Scenario, Mutant>) -> Table<Scenario, Mutant> {
+/// Hazard pointers, as a world: each scenario also without membarrier.
+pub static HAZARD: LazyLock<World> = LazyLock::new(|| {
+    let mut table: Table<Scenario> = harness::table!("hazard");
     for index in 0..table.scenario.len() {
         let mut scenario = table.scenario[index].clone();
         scenario.name = format!("portable-{}", scenario.name).leak();
         scenario.holds.push("portable");
         table.scenario.push(scenario);
     }
-    table
-}
-
-harness::world! {
-    /// Hazard pointers, as a world.
-    Hazard of "hazard" with with_portable;
-    explore: |scenario, model, mutant, limit| {
-        machine::explore("hazard-", scenario, model, mutant, limit)
-    };
-}
+    machine::world("hazard-", table)
+});

@@ -9,7 +9,7 @@
 //!
 //! It finds an object that is read after it was freed, freed while its read may still be under way,
 //! or read before it is initialised; an event that the machine refuses; and a state from which no
-//! end can be reached, such as a sleeper that no thread will wake. Each [`Mutant`], the protocol
+//! end can be reached, such as a sleeper that no thread will wake. Each *mutant*, the protocol
 //! with one step removed or weakened, must be found: an explorer that finds nothing has shown
 //! nothing.
 //!
@@ -24,11 +24,11 @@
 //! **The weak model has one condition:** *every* store to the word must be a release, that of lock
 //! included, not only that of unlock. A reader may unlock and lock again under the new number
 //! before the scan looks; the scan then acquires from lock's store. If that is relaxed, nothing
-//! orders the section before it against the free ([`Mutant::RelaxedLock`],
-//! [`Mutant::RelaxedNestedLock`]). On x86 a release store is a plain one.
+//! orders the section before it against the free (`relaxed-lock`, `relaxed-nested-lock`). On x86 a
+//! release store is a plain one.
 //!
-//! **Two passes once numbers have come round**, and one is not enough
-//! ([`Mutant::OnePassAfterATurn`], [`Mutant::PhaseBit`]).
+//! **Two passes once numbers have come round**, and one is not enough (`one-pass-after-a-turn`,
+//! `phase-bit`).
 //!
 //! **What is not needed** is recorded too, as mutants that are [`Kind::Harmless`].
 //!
@@ -91,11 +91,11 @@
 //! mutant, or of an engine and a step of its, it prints the trace.
 //!
 //! ```
-//! use check::{Model, Mutant, Verdict, explore, scenarios};
+//! use check::{GRACE_PERIODS, Model, Verdict};
 //!
-//! let scenario = scenarios::named("one-reader").expect("it exists");
-//! assert!(explore(&scenario, Model::Tso, None, 10_000).is_safe());
-//! let verdict = explore(&scenario, Model::Tso, Some(Mutant::NoHeavyFence), 10_000);
+//! let scenario = GRACE_PERIODS.named("one-reader").expect("it exists");
+//! assert!(scenario.explore(Model::Tso, None, 10_000).is_safe());
+//! let verdict = scenario.explore(Model::Tso, Some("no-heavy-fence"), 10_000);
 //! let Verdict::Violation { what, .. } = verdict else { panic!("it is found") };
 //! assert_eq!(what, "object 0 is read after it was freed");
 //! ```
@@ -117,18 +117,15 @@ pub mod limit;
 pub mod litmus;
 mod machine;
 mod memory;
-mod mutant;
 mod program;
 pub mod rseq_read;
 mod scenario;
-pub mod scenarios;
 pub mod sequence;
 mod system;
 pub mod srcu;
 mod world;
 
 pub use explore::{Model, Verdict};
-pub use harness::{Fault, Kind};
-pub use mutant::Mutant;
+pub use harness::{Explored, Fault, Kind, World};
 pub use scenario::{Flavour, Op, Outcome, Scenario, Thread};
-pub use world::{GracePeriods, explore};
+pub use world::GRACE_PERIODS;

@@ -9,50 +9,50 @@ use crate::memory::weak::Weak;
 use crate::system::{By, System};
 
 /// A scenario under a memory, with a step left out or weakened.
-pub(crate) struct Program<M, S, X> {
+pub(crate) struct Program<M, S> {
     pub(crate) scenario: S,
-    pub(crate) mutant: Option<X>,
+    /// The step's name, as the transcriptions have it; empty if none is left out.
+    pub(crate) mutant: &'static str,
     memory: PhantomData<M>,
 }
 
-impl<M, S, X: Copy + PartialEq> Program<M, S, X> {
-    pub(crate) const fn new(scenario: S, mutant: Option<X>) -> Self {
+impl<M, S> Program<M, S> {
+    pub(crate) const fn new(scenario: S, mutant: &'static str) -> Self {
         Self { scenario, mutant, memory: PhantomData }
     }
 
     /// A step of `me`.
-    pub(crate) fn turn<'a>(&'a self, me: usize, by: By<'a>) -> Turn<'a, S, X> {
+    pub(crate) fn turn<'a>(&'a self, me: usize, by: By<'a>) -> Turn<'a, S> {
         let By { choice, told } = by;
         Turn { scenario: &self.scenario, mutant: self.mutant, me, choice, told }
     }
 }
 
 /// Explores every state of a scenario under a model, at most `limit` of them.
-pub(crate) fn explore<S, X>(scenario: S, model: Model, mutant: Option<X>, limit: usize) -> Verdict
+pub(crate) fn explore<S>(scenario: S, model: Model, mutant: &'static str, limit: usize) -> Verdict
 where
-    X: Copy + PartialEq,
-    Program<Tso, S, X>: System,
-    Program<Weak, S, X>: System,
+    Program<Tso, S>: System,
+    Program<Weak, S>: System,
 {
     match model {
-        Model::Tso => explore::run(&Program::<Tso, S, X>::new(scenario, mutant), limit),
-        Model::Weak => explore::run(&Program::<Weak, S, X>::new(scenario, mutant), limit),
+        Model::Tso => explore::run(&Program::<Tso, S>::new(scenario, mutant), limit),
+        Model::Weak => explore::run(&Program::<Weak, S>::new(scenario, mutant), limit),
     }
 }
 
 /// A step being taken.
-pub(crate) struct Turn<'a, S, X> {
+pub(crate) struct Turn<'a, S> {
     pub(crate) scenario: &'a S,
-    pub(crate) mutant: Option<X>,
+    pub(crate) mutant: &'static str,
     pub(crate) me: usize,
     pub(crate) choice: &'a mut Choice,
     /// Whose step it is and what it did, if somebody wants to read it.
     told: Option<&'a mut String>,
 }
 
-impl<S, X: Copy + PartialEq> Turn<'_, S, X> {
-    pub(crate) fn is(&self, mutant: X) -> bool {
-        self.mutant == Some(mutant)
+impl<S> Turn<'_, S> {
+    pub(crate) fn is(&self, mutant: &str) -> bool {
+        self.mutant == mutant
     }
 
     pub(crate) fn tell(&mut self, what: impl FnOnce() -> String) {

@@ -75,14 +75,11 @@
 //! correctness, are out of scope. That a locked instruction is one that cannot be interrupted is
 //! x86's; elsewhere the commit must be a single instruction too.
 
-use crate::{harness, machine};
+use std::sync::LazyLock;
 
-pub use crate::machine::{Mutant, Scenario};
+use crate::harness::{self, World};
+use crate::machine;
 
-harness::world! {
-    /// Restartable sequences, as a world.
-    Restart of "rseq_read";
-    explore: |scenario, model, mutant, limit| {
-        machine::explore("restart-", scenario, model, mutant, limit)
-    };
-}
+/// Restartable sequences, as a world.
+pub static RESTART: LazyLock<World> =
+    LazyLock::new(|| machine::world("restart-", harness::table!("rseq_read")));

@@ -183,6 +183,45 @@ impl Scenario {
             finally: Vec::new(),
         }
     }
+
+    /// The same with a mutant: some are a different program, rather than a different step.
+    pub(crate) fn with(mut self, mutant: &str) -> Self {
+        for Thread { program, .. } in &mut self.threads {
+            match mutant {
+                "move-removes-first" => {
+                    turn(program, |two| matches!(two, [Op::Publish(..), Op::Publish(..)]));
+                }
+                "move-read-from-the-end" => {
+                    turn(program, |two| matches!(two, [Op::Follow(_), Op::Follow(_)]));
+                }
+                "request-before-publication" => turn(program, |two| {
+                    matches!(two, [Op::Swap(_) | Op::Store(_) | Op::Set(..), Op::Request])
+                }),
+                "move-waits-too-early" => {
+                    if let Some(at) = program.iter().position(|op| *op == Op::Request) {
+                        program[at - 1..=at + 1].rotate_left(1);
+                    }
+                }
+                "move-without-grace-period" => {
+                    program.retain(|op| !matches!(op, Op::Request | Op::Wait));
+                }
+                _ => {}
+            }
+        }
+        self
+    }
+}
+
+/// Exchanges the operations of each pair of which this holds.
+fn turn(program: &mut [Op], holds: fn(&[Op]) -> bool) {
+    let mut at = 1;
+    while at < program.len() {
+        if holds(&program[at - 1..=at]) {
+            program.swap(at - 1, at);
+            at += 1;
+        }
+        at += 1;
+    }
 }
 
 impl Thread {

@@ -2,14 +2,11 @@
 //!
 //! The programs are `worlds/programs/sequence.txt` and `writers.txt`.
 
-use crate::{harness, machine};
+use std::sync::LazyLock;
 
-pub use crate::machine::{Mutant, Scenario};
+use crate::harness::{self, World};
+use crate::machine;
 
-harness::world! {
-    /// Sequence locks, latches and the lock among their writers, as a world.
-    Sequence of "sequence";
-    explore: |scenario, model, mutant, limit| {
-        machine::explore("", scenario, model, mutant, limit)
-    };
-}
+/// Sequence locks, latches and the lock among their writers, as a world.
+pub static SEQUENCE: LazyLock<World> =
+    LazyLock::new(|| machine::world("", harness::table!("sequence")));

@@ -35,8 +35,9 @@ static STRANGERS: AtomicU64 = AtomicU64::new(0);
 const STRANGERS_FROM: u64 = 1 << 32;
 
 thread_local! {
-    /// The state of this thread's generator. Without a destructor: it is used to the very end.
-    static STATE: Cell<Option<u64>> = const { Cell::new(None) };
+    /// What this thread draws from. Without a destructor: it is used to the very end.
+    static RANDOM: Random =
+        Random::new(SEED.load(Relaxed), STRANGERS_FROM + STRANGERS.fetch_add(1, Relaxed));
     /// Whether the thread slept at its last point. A thread that is late is late again, as on a CPU
     /// that is taken away; some races need a thread to be slow at two steps in a row.
     static LATE: Cell<bool> = const { Cell::new(false) };
@@ -57,8 +58,7 @@ pub(crate) fn install(seed: u64) {
 
 /// Gives the calling thread its own stream of delays.
 pub(crate) fn seed_thread(stream: u64) {
-    let random = Random::new(SEED.load(Relaxed), stream);
-    STATE.set(Some(random.state()));
+    RANDOM.with(|random| random.resume(Random::new(SEED.load(Relaxed), stream)));
 }
 
 /// Whether the calling thread slept at its last point.
@@ -67,13 +67,10 @@ pub(crate) fn is_late() -> bool {
 }
 
 fn hook(point: Point) {
-    let random = match STATE.get() {
-        Some(state) => Random::from_state(state),
-        None => {
-            let stranger = STRANGERS_FROM + STRANGERS.fetch_add(1, Relaxed);
-            Random::new(SEED.load(Relaxed), stranger)
-        }
-    };
+    RANDOM.with(|random| delay(point, random));
+}
+
+fn delay(point: Point, random: &Random) {
     let (yield_one_in, pause_one_in) = chances(point);
     let late = random.one_in(if LATE.get() { 2 } else { pause_one_in });
     LATE.set(late);
@@ -86,7 +83,6 @@ fn hook(point: Point) {
     } else if random.one_in(8) {
         spin(random.below(SPIN_MAX));
     }
-    STATE.set(Some(random.state()));
 }
 
 /// How seldom a thread gives up the CPU here, and how seldom it sleeps.

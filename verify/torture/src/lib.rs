@@ -154,7 +154,9 @@ pub fn run(
         be_on(path)?;
     }
     let setup = args.setup(removed);
-    if let Some(removed) = removed.filter(|removed| !setup.themes.has(removed.theme)) {
+    // A child has some of its parent's themes: all of them together are to notice.
+    let is_about = |removed: &removed::Removed| args.child || setup.themes.has(removed.theme);
+    if let Some(removed) = removed.filter(|removed| !is_about(removed)) {
         let themes = Themes::new(&[removed.theme]).names().join(", ");
         let name = removed.name();
         let message = format!("{name} is noticed by the theme {themes}, which --only leaves out");

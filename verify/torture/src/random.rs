@@ -13,23 +13,19 @@ pub(crate) struct Random(Cell<u64>);
 /// A clone draws other numbers.
 impl Clone for Random {
     fn clone(&self) -> Self {
-        Self::from_state(self.next())
+        Self(Cell::new(self.next()))
     }
 }
 
 impl Random {
     /// The generator number `stream` of a run.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
-        Self::from_state(scramble(seed ^ scramble(stream)))
+        Self(Cell::new(scramble(seed ^ scramble(stream))))
     }
 
-    /// One that continues where [`state`](Self::state) was asked for.
-    pub(crate) const fn from_state(state: u64) -> Self {
-        Self(Cell::new(state))
-    }
-
-    pub(crate) fn state(&self) -> u64 {
-        self.0.get()
+    /// Goes on as another one would.
+    pub(crate) fn resume(&self, other: Self) {
+        self.0.swap(&other.0);
     }
 
     pub(crate) fn next(&self) -> u64 {

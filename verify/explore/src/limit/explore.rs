@@ -1,16 +1,17 @@
 //! Bounded memory as a system to explore, and as a world.
 
-use super::fault::Mutant;
+use std::sync::LazyLock;
+
 use super::scenario::Scenario;
 use super::world::World;
-use crate::explore::{self, Model};
-use crate::harness;
+use crate::explore::{self, Model, Verdict};
+use crate::harness::{self, Explored};
 use crate::memory::tso::Tso;
 use crate::program::Program;
 use crate::system::{By, Outcome, System};
 
 /// Its memory is the world's own.
-type Limits = Program<Tso, Scenario, Mutant>;
+type Limits = Program<Tso, Scenario>;
 
 impl System for Limits {
     type State = World;
@@ -41,13 +42,17 @@ impl System for Limits {
     }
 }
 
-harness::world! {
-    /// Bounded memory, as a world.
-    Limited of "limit";
-    explore: |scenario, _, mutant, limit| {
-        explore::run(&Limits::new(scenario.clone(), mutant), limit)
-    };
+impl Explored for Scenario {
+    fn name(&self) -> &str {
+        self.name
+    }
 
-    const MODELS: &'static [Model] = &[Model::Tso];
-    const PREFIX: &'static str = "limit-";
+    fn explore(&self, _: Model, mutant: Option<&'static str>, limit: usize) -> Verdict {
+        let mutant = mutant.map_or("", |name| name.strip_prefix("limit-").unwrap_or(name));
+        explore::run(&Limits::new(self.clone(), mutant), limit)
+    }
 }
+
+/// Bounded memory, as a world.
+pub static LIMITED: LazyLock<harness::World> =
+    LazyLock::new(|| harness::World::new::<Scenario>(&[Model::Tso], harness::table!("limit")));

@@ -21,15 +21,12 @@
 //!
 //! `worlds/limit.toml` lists the rules, with what comes of leaving each out.
 //!
-//! Reading order: `scenario`, `world`, `retire`, `run`, `fault`.
+//! Reading order: `scenario`, `world`, `retire`, `run`.
 
 mod explore;
-mod fault;
 mod retire;
 mod run;
 mod scenario;
 mod world;
 
-pub use explore::Limited;
-pub use fault::Mutant;
-pub use scenario::{Client, Object, Scenario};
+pub use explore::LIMITED;

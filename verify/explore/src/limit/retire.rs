@@ -15,7 +15,6 @@
 
 use grace::limit::{Amount, Context, LimitAction, admit, limit_action};
 
-use super::fault::Mutant;
 use super::scenario::Object;
 use super::world::{BYTES, Charge, Frame, OBJECTS, RetireAt, Retired, Turn, World};
 use crate::system::Outcome;
@@ -69,7 +68,7 @@ impl World {
                 turn.tell(|| format!("bytes += {}", wanted.bytes));
                 self.add(me, BYTES, wanted.bytes);
                 let stock = &mut self.threads[me].stock;
-                match turn.is(Mutant::LoanNotOwed) {
+                match turn.is("loan-not-owed") {
                     true => stock.grant(wanted),
                     false => stock.borrow(wanted),
                 }
@@ -113,7 +112,7 @@ impl World {
     /// Whether it is still over the limit, with so much charged.
     pub(super) fn refresh_over_limit(&mut self, turn: &Turn<'_>, seen: Amount) -> bool {
         let stock = &mut self.threads[turn.me].stock;
-        let seen = match turn.is(Mutant::LookBeforeLoan) {
+        let seen = match turn.is("look-before-loan") {
             true => seen.minus(stock.over_limit()),
             false => seen,
         };
@@ -127,7 +126,7 @@ impl World {
     fn take_without_asking(&mut self, turn: &mut Turn<'_>, retired: Retired) -> Outcome {
         let thread = &mut self.threads[turn.me];
         let amount = retired.amount();
-        let has_uncharged = thread.callbacks != 0 && !turn.is(Mutant::NoUncharged);
+        let has_uncharged = thread.callbacks != 0 && !turn.is("no-uncharged");
         if has_uncharged && amount.fits(thread.uncharged) {
             thread.uncharged = thread.uncharged.minus(amount);
             turn.tell(|| "queues it with the room that the callback had".into());
@@ -138,7 +137,7 @@ impl World {
         }
         let at = RetireAt::Charge(Charge::default());
         self.goto(turn.me, Frame::Retire { retired, at });
-        if !amount.fits(turn.scenario.limit) && !turn.is(Mutant::HugeKeepsStock) {
+        if !amount.fits(turn.scenario.limit) && !turn.is("huge-keeps-stock") {
             let all = self.threads[turn.me].stock.empty();
             turn.tell(|| "gives its stock back".into());
             if !all.is_none() {
@@ -167,9 +166,9 @@ impl World {
     fn admits(&self, turn: &Turn<'_>, seen: Amount, wanted: Amount) -> bool {
         let limit = turn.scenario.limit;
         let limit = match turn.mutant {
-            Some(Mutant::ObjectsOnly) => Amount { bytes: u64::MAX, ..limit },
-            Some(Mutant::BytesOnly) => Amount { objects: u64::MAX, ..limit },
-            Some(Mutant::HugeAnytime) if !wanted.fits(limit) => return true,
+            "objects-only" => Amount { bytes: u64::MAX, ..limit },
+            "bytes-only" => Amount { objects: u64::MAX, ..limit },
+            "huge-anytime" if !wanted.fits(limit) => return true,
             _ => limit,
         };
         admit(seen, limit, wanted).is_some()
@@ -184,7 +183,7 @@ impl World {
         let stock = &self.threads[turn.me].stock;
         let chunk = if charge.is_bare { Amount::NONE } else { turn.scenario.chunk };
         let wanted = stock.shortfall(retired.amount(), chunk);
-        if turn.is(Mutant::LookThenAdd) {
+        if turn.is("look-then-add") {
             let seen = self.charged();
             turn.tell(|| "looks whether there is room".into());
             return match self.admits(turn, seen, wanted) {
@@ -206,18 +205,18 @@ impl World {
     ) -> Outcome {
         let me = turn.me;
         let full = charged == wanted;
-        if turn.is(Mutant::NoUndo) {
+        if turn.is("no-undo") {
             charged = Amount::NONE;
-        } else if turn.is(Mutant::UndoObjectsOnly) {
+        } else if turn.is("undo-objects-only") {
             charged.bytes = 0;
-        } else if turn.is(Mutant::UndoWholeObject) && full {
+        } else if turn.is("undo-whole-object") && full {
             charged = retired.amount();
         }
         let amount = self.threads[me].stock.shortfall(retired.amount(), Amount::NONE);
         let has_another = !charge.is_bare && amount != wanted;
         let at = match (has_another, charge.has_waited) {
             (true, _) => RetireAt::Charge(Charge { is_bare: true, ..charge }),
-            (false, true) if turn.is(Mutant::WaitForRoom) => {
+            (false, true) if turn.is("wait-for-room") => {
                 RetireAt::Wait { readers: self.readers(), runs: true }
             }
             (false, true) => RetireAt::Free,
@@ -253,21 +252,21 @@ impl World {
         let mut limit_action = limit_action(context, &thread.stock);
         if context == Context::Section {
             limit_action = match turn.mutant {
-                Some(Mutant::WaitInSection) => LimitAction::WaitAndRun,
-                Some(Mutant::FreeInSection) => LimitAction::WaitAndFree,
-                Some(Mutant::SecondLoan) => LimitAction::Borrow,
+                "wait-in-section" => LimitAction::WaitAndRun,
+                "free-in-section" => LimitAction::WaitAndFree,
+                "second-loan" => LimitAction::Borrow,
                 _ => limit_action,
             };
         }
         turn.tell(|| format!("{limit_action:?}"));
-        let skips = turn.is(Mutant::FreeInSection) || turn.is(Mutant::FreeWithoutWaiting);
+        let skips = turn.is("free-in-section") || turn.is("free-without-waiting");
         let at = match limit_action {
             LimitAction::Refuse => return self.pop(me),
             LimitAction::Borrow => RetireAt::Borrow,
             LimitAction::WaitAndRun | LimitAction::WaitAndFree if skips => RetireAt::Free,
             LimitAction::WaitAndRun | LimitAction::WaitAndFree => {
                 let runs =
-                    limit_action == LimitAction::WaitAndRun && !turn.is(Mutant::NoRunAfterWaiting);
+                    limit_action == LimitAction::WaitAndRun && !turn.is("no-run-after-waiting");
                 RetireAt::Wait { readers: self.readers(), runs }
             }
         };
@@ -278,7 +277,7 @@ impl World {
         let me = turn.me;
         let own = self.threads[me].queue;
         let queue = &self.queues[own];
-        if queue.is_run && turn.is(Mutant::WaitForRunner) {
+        if queue.is_run && turn.is("wait-for-runner") {
             return Outcome::Blocked;
         }
         if !has_run && !queue.is_run && queue.ready() != 0 {

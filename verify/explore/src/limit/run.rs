@@ -12,7 +12,6 @@
 
 use grace::limit::{Amount, Stock};
 
-use super::fault::Mutant;
 use super::world::{BYTES, ExitAt, Frame, OBJECTS, SettleAt, Turn, World};
 use crate::system::Outcome;
 
@@ -26,7 +25,7 @@ impl World {
         turn.tell(|| format!("claims {claim} of queue {of}"));
         self.queues[of].is_run = true;
         self.push(turn.me, Frame::Run { of, left: claim as u8 });
-        if turn.is(Mutant::GiveBackEarly) {
+        if turn.is("give-back-early") {
             let claimed = self.queues[of].waiting.iter().take(claim);
             let amount = claimed.fold(Amount::NONE, |sum, one| sum.plus(one.amount()));
             return self.push(turn.me, Frame::Release(amount));
@@ -44,7 +43,7 @@ impl World {
             return Outcome::Violation("a callback is run that was not queued".into());
         };
         turn.tell(|| format!("runs one of queue {of}"));
-        if !turn.is(Mutant::GiveBackEarly) {
+        if !turn.is("give-back-early") {
             self.threads[me].uncharged = self.threads[me].uncharged.plus(retired.amount());
         }
         if me == self.worker() && core::mem::take(&mut self.will_block) {
@@ -64,9 +63,9 @@ impl World {
         let rest = match owner {
             Some(owner) if is_owner => {
                 let rest = owner.stock.give_back(uncharged, chunk);
-                if turn.is(Mutant::GiveBackTwice) { uncharged } else { rest }
+                if turn.is("give-back-twice") { uncharged } else { rest }
             }
-            Some(owner) if turn.is(Mutant::WorkerFillsStock) => {
+            Some(owner) if turn.is("worker-fills-stock") => {
                 owner.stock.grant(uncharged);
                 Amount::NONE
             }
@@ -86,7 +85,7 @@ impl World {
     pub(super) fn leave(&mut self, turn: &mut Turn<'_>, of: usize) -> Outcome {
         let queue = &mut self.queues[of];
         let has_more = queue.orphan.is_some() && queue.ready() != 0;
-        if has_more && !turn.is(Mutant::RunnerLeavesOrphan) {
+        if has_more && !turn.is("runner-leaves-orphan") {
             self.pop(turn.me);
             return self.begin_to_run(turn, of);
         }
@@ -165,7 +164,7 @@ impl World {
     pub(super) fn exit(&mut self, turn: &mut Turn<'_>, at: ExitAt) -> Outcome {
         let me = turn.me;
         let own = self.threads[me].queue;
-        let runs = !turn.is(Mutant::ExitWithoutRunning);
+        let runs = !turn.is("exit-without-running");
         match at {
             ExitAt::Begin => {
                 self.goto(me, Frame::Exit(ExitAt::Mark));
@@ -191,7 +190,7 @@ impl World {
             ExitAt::Empty => {
                 self.goto(me, Frame::Exit(ExitAt::Gone));
                 let rest = self.threads[me].stock.empty();
-                if rest.is_none() || turn.is(Mutant::ExitKeepsStock) {
+                if rest.is_none() || turn.is("exit-keeps-stock") {
                     return self.exit(turn, ExitAt::Gone);
                 }
                 self.push(me, Frame::Release(rest))

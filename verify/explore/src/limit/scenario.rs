@@ -6,43 +6,43 @@ use serde::{Deserialize, Deserializer};
 /// An object to be retired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Object {
+pub(super) struct Object {
     /// What it is counted as, besides as one object.
-    pub bytes: u8,
+    pub(super) bytes: u8,
     /// How often it queues itself anew when it is run.
-    pub again: u8,
+    pub(super) again: u8,
 }
 
 /// A thread of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Client {
+pub(super) struct Client {
     /// What it retires, inside or outside of sections.
-    pub retires: Vec<Object>,
+    pub(super) retires: Vec<Object>,
     /// How many sections it may have.
-    pub sections: u8,
+    pub(super) sections: u8,
     /// How many threads do this, each after the end of the one before.
     #[serde(default = "once")]
-    pub lives: u8,
+    pub(super) lives: u8,
 }
 
 /// A scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Scenario {
+pub(super) struct Scenario {
     /// Its name.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// What may wait.
     #[serde(deserialize_with = "amount")]
-    pub limit: Amount,
+    pub(super) limit: Amount,
     /// What a thread takes at once. ([`grace::limit::chunk`] of a limit as small is nothing.)
     #[serde(default = "nothing", deserialize_with = "amount")]
-    pub chunk: Amount,
+    pub(super) chunk: Amount,
     /// The threads, at most three.
-    pub clients: Vec<Client>,
+    pub(super) clients: Vec<Client>,
     /// Whether the first callback that the worker runs blocks until all threads have ended.
     #[serde(default)]
-    pub worker_blocks: bool,
+    pub(super) worker_blocks: bool,
 }
 
 fn amount<'de, D: Deserializer<'de>>(from: D) -> Result<Amount, D::Error> {

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 
 use grace::limit::{Amount, Stock};
 
-use super::fault::Mutant;
 use super::scenario::{Object, Scenario};
 use crate::program;
 use crate::system::Outcome;
@@ -168,7 +167,7 @@ pub(crate) struct World {
     pub(super) will_block: bool,
 }
 
-pub(super) type Turn<'a> = program::Turn<'a, Scenario, Mutant>;
+pub(super) type Turn<'a> = program::Turn<'a, Scenario>;
 
 /// What a thread may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -372,10 +371,10 @@ impl World {
                 _ => {}
             }
         }
-        if turn.is(Mutant::OverLimitForgotten) {
+        if turn.is("over-limit-forgotten") {
             self.threads[me].stock.clear_over_limit();
         }
-        if self.threads[me].stock.is_over_limit() && !turn.is(Mutant::NoSettling) {
+        if self.threads[me].stock.is_over_limit() && !turn.is("no-settling") {
             self.push(me, Frame::Settle(SettleAt::Begin));
         }
         Outcome::Moved

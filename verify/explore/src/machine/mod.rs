@@ -12,5 +12,4 @@ mod scenario;
 mod step;
 mod world;
 
-pub(crate) use scenario::explore;
-pub use scenario::{Mutant, Scenario};
+pub(crate) use scenario::{Scenario, world};

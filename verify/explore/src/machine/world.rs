@@ -234,9 +234,9 @@ impl Move {
     }
 }
 
-pub(super) type Turn<'a> = program::Turn<'a, Plan, &'static str>;
+pub(super) type Turn<'a> = program::Turn<'a, Plan>;
 
-impl<M: Memory> System for program::Program<M, Plan, &'static str> {
+impl<M: Memory> System for program::Program<M, Plan> {
     type State = World<M>;
 
     fn first(&self) -> World<M> {

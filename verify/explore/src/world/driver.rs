@@ -31,7 +31,6 @@ use grace::{Action, Cookie, Event, Hint, Number, Sequence, word};
 
 use super::{At, Outcome, Turn, World, members};
 use crate::memory::{Location, Lock, Memory};
-use crate::mutant::Mutant;
 use crate::scenario::{Flavour, Op, Scenario};
 
 /// How far a driver goes.
@@ -85,10 +84,10 @@ pub(super) struct Drive {
 }
 
 /// The bits that a mutant leaves of a number.
-pub(super) fn number_mask(scenario: &Scenario, mutant: Option<Mutant>) -> Option<u32> {
+pub(super) fn number_mask(scenario: &Scenario, mutant: &str) -> Option<u32> {
     match mutant {
-        Some(Mutant::OnePassAfterATurn) => Some((1 << scenario.start.number_bits) - 1),
-        Some(Mutant::PhaseBit) => Some(1),
+        "one-pass-after-a-turn" => Some((1 << scenario.start.number_bits) - 1),
+        "phase-bit" => Some(1),
         _ => None,
     }
 }
@@ -126,7 +125,7 @@ impl<M: Memory> World<M> {
             return Err(Outcome::Blocked);
         }
         self.memory.lock(turn.me, Lock::Registry);
-        if self.is_superseded(turn.me) && !turn.is(Mutant::SupersededDriverMarks) {
+        if self.is_superseded(turn.me) && !turn.is("superseded-driver-marks") {
             self.memory.unlock(turn.me, Lock::Registry);
             return Err(self.goto_step(turn, Step::Report(event)));
         }
@@ -196,7 +195,7 @@ impl<M: Memory> World<M> {
     fn leave_driving(&mut self, turn: &mut Turn<'_>) -> Outcome {
         turn.tell(|| "drives no longer".into());
         self.driven = false;
-        if !turn.is(Mutant::NobodyIsNotified) {
+        if !turn.is("nobody-is-notified") {
             self.notify();
         }
         self.held_by = None;
@@ -220,7 +219,7 @@ impl<M: Memory> World<M> {
             Step::SecondLook => self.second_look(turn),
             Step::TakeMark(slot) => {
                 let took = self.take_mark(turn, slot);
-                let took = took || turn.is(Mutant::MarkCountedTwice);
+                let took = took || turn.is("mark-counted-twice");
                 self.goto_step(turn, if took { Step::CountDown } else { Step::SecondLook })
             }
             Step::CountDown => {
@@ -249,7 +248,7 @@ impl<M: Memory> World<M> {
             return Outcome::Blocked;
         }
         self.memory.lock(turn.me, Lock::Machine);
-        if self.is_superseded(turn.me) && !turn.is(Mutant::SupersededDriverReports) {
+        if self.is_superseded(turn.me) && !turn.is("superseded-driver-reports") {
             turn.tell(|| "is superseded".into());
             self.memory.unlock(turn.me, Lock::Machine);
             self.threads[turn.me].drive = Drive::default();
@@ -271,10 +270,10 @@ impl<M: Memory> World<M> {
             return Outcome::Blocked;
         }
         let own = u32::from(self.threads[me].registered);
-        let alone = turn.is(Mutant::AlwaysAlone) || self.registry.readers.count_ones() <= own;
+        let alone = turn.is("always-alone") || self.registry.readers.count_ones() <= own;
         let flavour = |thread: &usize| turn.scenario.threads[*thread].flavour;
         let heavy = self.registered_but(me).iter().any(|thread| flavour(thread) == Flavour::Light);
-        if !turn.is(Mutant::AloneWithoutLock) {
+        if !turn.is("alone-without-lock") {
             self.memory.lock(me, Lock::Registry);
             self.memory.unlock(me, Lock::Registry);
         }
@@ -286,11 +285,9 @@ impl<M: Memory> World<M> {
         self.memory.unlock(me, Lock::Machine);
         let skip = matches!(
             turn.mutant,
-            Some(
-                Mutant::NoHeavyFence | Mutant::FenceBeforePublication | Mutant::AnnounceBeforeFence
-            )
+            "no-heavy-fence" | "fence-before-publication" | "announce-before-fence"
         );
-        let fence = Step::Fence { heavy: heavy && !turn.is(Mutant::OwnFenceOnly) };
+        let fence = Step::Fence { heavy: heavy && !turn.is("own-fence-only") };
         self.goto_step(turn, if skip { Step::Report(Event::Fenced) } else { fence })
     }
 
@@ -342,7 +339,7 @@ impl<M: Memory> World<M> {
     fn fence_end(&mut self, turn: &mut Turn<'_>, sleeping: bool) -> Outcome {
         let step = if sleeping {
             Step::SecondLookBegin
-        } else if turn.is(Mutant::AnnounceBeforeFence) {
+        } else if turn.is("announce-before-fence") {
             Step::ScanBegin(self.machine.number())
         } else {
             Step::Report(Event::Fenced)
@@ -363,15 +360,15 @@ impl<M: Memory> World<M> {
 
     fn announce(&mut self, turn: &mut Turn<'_>, number: Number) -> Outcome {
         let me = turn.me;
-        let order = if turn.is(Mutant::RelaxedAnnounce) { Relaxed } else { Release };
+        let order = if turn.is("relaxed-announce") { Relaxed } else { Release };
         self.memory.store(me, Location::GP_CTR, word::entered(number), order);
         turn.tell(|| format!("gp.ctr = {:#x}", word::entered(number)));
-        if turn.is(Mutant::CompletedBeforeScan) {
+        if turn.is("completed-before-scan") {
             let sequence = self.machine.sequence().end();
             self.memory.store(me, Location::COMPLETED, sequence.to_bits(), Release);
         }
         let outcome = self.report_event(turn, Event::Announced);
-        if turn.is(Mutant::AnnounceBeforeFence) {
+        if turn.is("announce-before-fence") {
             return self.goto_step(turn, Step::Fence { heavy: true });
         }
         outcome
@@ -389,8 +386,8 @@ impl<M: Memory> World<M> {
         };
         let first = looks & looks.wrapping_neg();
         *self.todo(me) = match turn.mutant {
-            Some(Mutant::ScanFirstReaderOnly) => first,
-            Some(Mutant::NoScan) => 0,
+            "scan-first-reader-only" => first,
+            "no-scan" => 0,
             _ => looks,
         };
         self.registry.holdouts = 0;
@@ -403,7 +400,7 @@ impl<M: Memory> World<M> {
     }
 
     pub(super) fn load_word(&mut self, turn: &mut Turn<'_>, slot: u8) -> u64 {
-        let order = if turn.is(Mutant::RelaxedScan) { Relaxed } else { Acquire };
+        let order = if turn.is("relaxed-scan") { Relaxed } else { Acquire };
         let value = self.memory.load(turn.me, Location::word(slot), order, turn.choice);
         turn.tell(|| format!("load {}: {value:#x}", Location::word(slot)));
         value
@@ -444,10 +441,10 @@ impl<M: Memory> World<M> {
     // ---- Complete -----------------------------------------------------------------------------
 
     fn complete(&mut self, turn: &mut Turn<'_>, sequence: Sequence) -> Outcome {
-        let order = if turn.is(Mutant::RelaxedComplete) { Relaxed } else { Release };
+        let order = if turn.is("relaxed-complete") { Relaxed } else { Release };
         self.memory.store(turn.me, Location::COMPLETED, sequence.to_bits(), order);
         turn.tell(|| format!("completed = {:#x}", sequence.to_bits()));
-        if !turn.is(Mutant::NobodyIsNotified) {
+        if !turn.is("nobody-is-notified") {
             self.notify();
         }
         self.report_event(turn, Event::Completed)

@@ -11,22 +11,23 @@ mod updater;
 
 use core::hash::Hash;
 use core::sync::atomic::Ordering;
+use std::sync::LazyLock;
 
 use grace::policy::AnyPolicy;
 use grace::{Cookie, Event, Machine, Sequence, Start, Urgency, word};
 
 use crate::explore::{Model, Verdict};
-use crate::harness;
+use crate::harness::{self, Explored, Table};
+use crate::litmus;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS, VARIABLES};
-use crate::mutant::Mutant;
 use crate::program::{self, Program};
 use crate::scenario::{Op, Scenario};
 use crate::system::{By, Outcome, System};
 
 /// The threads of a scenario.
-type Protocol<M> = Program<M, Scenario, Mutant>;
+type Protocol<M> = Program<M, Scenario>;
 
-type Turn<'a> = program::Turn<'a, Scenario, Mutant>;
+type Turn<'a> = program::Turn<'a, Scenario>;
 
 /// What a thread may do next, besides its own step: see [`World::drain`] and [`World::vanish`].
 const KINDS: u16 = 3;
@@ -71,17 +72,23 @@ impl<M: Memory> System for Protocol<M> {
     }
 }
 
-/// Explores every state of a scenario, at most `limit` of them.
-pub fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
-    let scenario = mutant.map_or(scenario.clone(), |mutant| mutant.rewrite(scenario));
-    program::explore(scenario, model, mutant, limit)
+impl Explored for Scenario {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn explore(&self, model: Model, mutant: Option<&'static str>, limit: usize) -> Verdict {
+        let mutant = mutant.unwrap_or_default();
+        program::explore(self.clone().with(mutant), model, mutant, limit)
+    }
 }
 
-harness::world! {
-    /// Grace periods, as a world.
-    GracePeriods of "grace_periods";
-    explore: explore;
-}
+/// Grace periods, as a world: with the outcomes that litmus tests forbid.
+pub static GRACE_PERIODS: LazyLock<harness::World> = LazyLock::new(|| {
+    let mut table: Table<Scenario> = harness::table!("grace_periods");
+    table.big.extend(litmus::forbidden().into_iter().chain(litmus::forbidden_exhaustive()));
+    harness::World::new(&Model::ALL, table)
+});
 
 /// Where a thread stands inside an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -172,7 +179,7 @@ fn members(set: u8) -> impl Iterator<Item = u8> {
 
 impl<M: Memory> World<M> {
     /// The state at the beginning.
-    fn new(scenario: &Scenario, mutant: Option<Mutant>) -> Self {
+    fn new(scenario: &Scenario, mutant: &str) -> Self {
         assert!(scenario.threads.len() <= THREADS, "too many threads");
         let (mut readers, mut slots) = (0, 0);
         let mut threads = Vec::new();
@@ -338,14 +345,14 @@ impl<M: Memory> World<M> {
             }
             Op::Publish(variable, value) => {
                 let at = Location::variable(variable);
-                let is_relaxed = turn.is(Mutant::RelaxedPublication);
+                let is_relaxed = turn.is("relaxed-publication");
                 let order = if is_relaxed { Ordering::Relaxed } else { Ordering::Release };
                 self.memory.store(turn.me, at, u64::from(value), order);
                 turn.tell(|| format!("{at} = {value}, published"));
             }
             Op::Get(variable) | Op::Follow(variable) => {
                 let at = Location::variable(variable);
-                let is_relaxed = matches!(op, Op::Get(_)) || turn.is(Mutant::RelaxedPointerLoad);
+                let is_relaxed = matches!(op, Op::Get(_)) || turn.is("relaxed-pointer-load");
                 let order = if is_relaxed { Ordering::Relaxed } else { Ordering::Acquire };
                 let value = self.memory.load(turn.me, at, order, turn.choice);
                 self.threads[turn.me].variables[usize::from(variable)] = value as u8;

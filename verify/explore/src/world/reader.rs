@@ -36,7 +36,6 @@ use grace::word;
 
 use super::{Asleep, At, Outcome, Turn, World};
 use crate::memory::{Location, Lock, Memory};
-use crate::mutant::Mutant;
 use crate::scenario::Op;
 
 /// The mark of a reader that a sleeping driver waits for.
@@ -65,7 +64,7 @@ impl<M: Memory> World<M> {
     }
 
     fn load_gp_ctr(&mut self, turn: &mut Turn<'_>) -> u64 {
-        let order = if turn.is(Mutant::RelaxedNumberLoad) { Relaxed } else { Acquire };
+        let order = if turn.is("relaxed-number-load") { Relaxed } else { Acquire };
         let value = if turn.scenario.threads[turn.me].liburcu {
             word::entered(turn.scenario.start.number)
         } else {
@@ -81,9 +80,9 @@ impl<M: Memory> World<M> {
         let me = turn.me;
         let online = matches!(self.op(turn.scenario, me), Some(Op::Online));
         let fenced = if online {
-            !turn.is(Mutant::OnlineWithoutFence)
+            !turn.is("online-without-fence")
         } else {
-            turn.scenario.portable && !turn.is(Mutant::NoLightFenceAtLock)
+            turn.scenario.portable && !turn.is("no-light-fence-at-lock")
         };
         match at {
             At::Begin => {
@@ -91,7 +90,7 @@ impl<M: Memory> World<M> {
                 self.goto(me, At::Second)
             }
             At::Second => {
-                self.store_word(turn, self.threads[me].loaded, !turn.is(Mutant::RelaxedLock));
+                self.store_word(turn, self.threads[me].loaded, !turn.is("relaxed-lock"));
                 if fenced { self.goto(me, At::Third) } else { self.finish(me) }
             }
             _ => {
@@ -103,7 +102,7 @@ impl<M: Memory> World<M> {
     }
 
     pub(super) fn lock_nested(&mut self, turn: &mut Turn<'_>) -> Outcome {
-        let release = !turn.is(Mutant::RelaxedNestedLock);
+        let release = !turn.is("relaxed-nested-lock");
         self.store_word(turn, self.threads[turn.me].word + word::COUNT, release);
         self.finish(turn.me)
     }
@@ -112,7 +111,7 @@ impl<M: Memory> World<M> {
         if at != At::Begin {
             return self.read_object(turn);
         }
-        let order = if turn.is(Mutant::RelaxedPointerLoad) { Relaxed } else { Acquire };
+        let order = if turn.is("relaxed-pointer-load") { Relaxed } else { Acquire };
         let object = self.memory.load(turn.me, Location::POINTER, order, turn.choice);
         turn.tell(|| format!("load ptr: object {object}"));
         self.threads[turn.me].object = object as u8;
@@ -133,7 +132,7 @@ impl<M: Memory> World<M> {
 
     pub(super) fn unlock(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let word = self.threads[turn.me].word;
-        let zeroed = turn.is(Mutant::NestedUnlockEnds);
+        let zeroed = turn.is("nested-unlock-ends");
         let left = if zeroed { word::QUIESCENT } else { word - word::COUNT };
         if word::nesting(left) == 0 {
             return self.leave(turn, word::QUIESCENT | left);
@@ -144,11 +143,11 @@ impl<M: Memory> World<M> {
 
     /// Stores a word under which no thread need wait for the section before, and reports.
     pub(super) fn leave(&mut self, turn: &mut Turn<'_>, left: u64) -> Outcome {
-        self.store_word(turn, left, !turn.is(Mutant::RelaxedUnlock));
-        if turn.is(Mutant::NoWakeUp) {
+        self.store_word(turn, left, !turn.is("relaxed-unlock"));
+        if turn.is("no-wake-up") {
             return self.finish(turn.me);
         }
-        let fenced = turn.scenario.portable && !turn.is(Mutant::NoLightFenceAtUnlock);
+        let fenced = turn.scenario.portable && !turn.is("no-light-fence-at-unlock");
         let first = if fenced { Report::Fence } else { Report::Look };
         self.goto(turn.me, At::Report(first))
     }
@@ -180,7 +179,7 @@ impl<M: Memory> World<M> {
             }
             Report::Take => {
                 let took = self.take_mark(turn, self.slot(me));
-                (took || turn.is(Mutant::MarkCountedTwice)).then_some(Report::Count)
+                (took || turn.is("mark-counted-twice")).then_some(Report::Count)
             }
             Report::Count => self.count_down(turn).then_some(Report::Wake),
             Report::Wake => {
@@ -198,7 +197,7 @@ impl<M: Memory> World<M> {
 
     /// Takes the mark off a slot; the thread that finds it there must count for the driver.
     pub(super) fn take_mark(&mut self, turn: &mut Turn<'_>, slot: u8) -> bool {
-        let order = if turn.is(Mutant::RelaxedMarkTake) { Relaxed } else { AcqRel };
+        let order = if turn.is("relaxed-mark-take") { Relaxed } else { AcqRel };
         let at = Location::attention(slot);
         let before = self.memory.update(turn.me, at, order, |marks| marks & !WAITED_FOR);
         turn.tell(|| format!("takes the mark off {at}, which was {before}"));
@@ -207,7 +206,7 @@ impl<M: Memory> World<M> {
 
     /// One holdout less; `true` if it was the last.
     pub(super) fn count_down(&mut self, turn: &mut Turn<'_>) -> bool {
-        let order = if turn.is(Mutant::RelaxedCount) { Relaxed } else { AcqRel };
+        let order = if turn.is("relaxed-count") { Relaxed } else { AcqRel };
         let subtract = |count| u64::from((count as u32).wrapping_sub(1));
         let before = self.memory.update(turn.me, Location::WAKE, order, subtract);
         turn.tell(|| format!("wake -= 1, was {before}"));
@@ -241,18 +240,14 @@ impl<M: Memory> World<M> {
         self.threads[me].registered = true;
         self.threads[me].word = word::QUIESCENT;
         self.memory.store(me, Location::word(slot), word::QUIESCENT, Relaxed);
-        let kept = if turn.is(Mutant::ForgottenMark) { 0 } else { WAITED_FOR };
+        let kept = if turn.is("forgotten-mark") { 0 } else { WAITED_FOR };
         self.memory.update(me, Location::attention(slot), Relaxed, |marks| marks & kept);
-        if !turn.is(Mutant::NoRegistration) {
+        if !turn.is("no-registration") {
             self.registry.readers |= 1 << slot;
         }
         self.memory.unlock(me, Lock::Registry);
         turn.tell(|| format!("registers in slot {slot}"));
-        if turn.is(Mutant::RegisterWithoutFence) {
-            self.finish(me)
-        } else {
-            self.goto(me, At::Second)
-        }
+        if turn.is("register-without-fence") { self.finish(me) } else { self.goto(me, At::Second) }
     }
 
     pub(super) fn unregister(&mut self, turn: &mut Turn<'_>) -> Outcome {

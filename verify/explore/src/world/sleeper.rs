@@ -10,13 +10,12 @@ use super::driver::{Step, Until, cut};
 use super::reader::WAITED_FOR;
 use super::{Asleep, Outcome, Turn, World, members};
 use crate::memory::{Location, Lock, Memory};
-use crate::mutant::Mutant;
 use crate::scenario::Flavour;
 
 impl<M: Memory> World<M> {
     pub(super) fn mark_begin(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
-        if turn.is(Mutant::MarkAfterFence) && *self.todo(me) == 0 {
+        if turn.is("mark-after-fence") && *self.todo(me) == 0 {
             *self.todo(me) = u8::MAX; // the fence, all at once, comes first
             self.fence_at_once(me);
             turn.tell(|| "heavy fence, too early".into());
@@ -46,15 +45,15 @@ impl<M: Memory> World<M> {
         self.registry.held_by = None;
         self.memory.unlock(me, Lock::Registry);
         match turn.mutant {
-            Some(Mutant::NoFenceBeforeSecondLook | Mutant::MarkAfterFence) => {
+            "no-fence-before-second-look" | "mark-after-fence" => {
                 self.goto_step(turn, Step::SecondLookBegin)
             }
-            Some(Mutant::NoSecondLook) => self.goto_step(turn, Step::LoadWake),
+            "no-second-look" => self.goto_step(turn, Step::LoadWake),
             _ => {
                 let light =
                     |thread: &usize| turn.scenario.threads[*thread].flavour == Flavour::Light;
-                let own = turn.is(Mutant::OwnFenceBeforeSleep)
-                    && !self.registered_but(me).iter().any(light);
+                let own =
+                    turn.is("own-fence-before-sleep") && !self.registered_but(me).iter().any(light);
                 self.begin_fence(turn, true, !own)
             }
         }
@@ -88,7 +87,7 @@ impl<M: Memory> World<M> {
     }
 
     pub(super) fn load_wake(&mut self, turn: &mut Turn<'_>) -> Outcome {
-        let order = if turn.is(Mutant::RelaxedWakeLoad) { Relaxed } else { Acquire };
+        let order = if turn.is("relaxed-wake-load") { Relaxed } else { Acquire };
         let left = self.memory.load(turn.me, Location::WAKE, order, turn.choice);
         turn.tell(|| format!("load wake: {left}"));
         let step = if left == 0 || self.is_superseded(turn.me) {
@@ -107,7 +106,7 @@ impl<M: Memory> World<M> {
         turn.tell(|| "takes over".into());
         self.memory.lock(me, Lock::Registry);
         self.begin_term(turn, until, true);
-        if !turn.is(Mutant::MarksOutliveTheirDriver) {
+        if !turn.is("marks-outlive-their-driver") {
             let mut withdrawn = 0;
             for slot in members(self.registry.holdouts) {
                 let at = Location::attention(slot);

@@ -22,20 +22,19 @@ use grace::{Cookie, Sequence, Urgency};
 
 use super::{Asleep, At, Outcome, Turn, World, driver};
 use crate::memory::{Location, Lock, Memory};
-use crate::mutant::Mutant;
 use crate::scenario::Op;
 
 impl<M: Memory> World<M> {
     pub(super) fn publish(&mut self, turn: &mut Turn<'_>, object: u8) -> Outcome {
         let me = turn.me;
-        if turn.is(Mutant::FenceBeforePublication) && self.threads[me].at == At::Begin {
+        if turn.is("fence-before-publication") && self.threads[me].at == At::Begin {
             self.fence_at_once(me);
             turn.tell(|| "the heavy fence, too early".into());
             return self.goto(me, At::Second);
         }
         self.memory.initialise(me, object);
         let swap = matches!(self.op(turn.scenario, me), Some(Op::Swap(_)));
-        let relaxed = turn.is(Mutant::RelaxedPublication);
+        let relaxed = turn.is("relaxed-publication");
         let old = if swap {
             let order = if relaxed { Acquire } else { AcqRel };
             self.memory.update(me, Location::POINTER, order, |_| u64::from(object))
@@ -59,7 +58,7 @@ impl<M: Memory> World<M> {
         self.memory.lock(me, Lock::Machine);
         let before = self.machine.sequence();
         let mut cookie = self.machine.request(urgency);
-        if turn.is(Mutant::ServedByThePresent) && before.in_progress() {
+        if turn.is("served-by-the-present") && before.in_progress() {
             cookie = Cookie::done_at(before.end());
         }
         self.threads[me].cookie = Some(cookie);
@@ -120,7 +119,7 @@ impl<M: Memory> World<M> {
 
     pub(super) fn poll(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
-        let order = if turn.is(Mutant::RelaxedPoll) { Relaxed } else { Acquire };
+        let order = if turn.is("relaxed-poll") { Relaxed } else { Acquire };
         let bits = self.memory.load(me, Location::COMPLETED, order, turn.choice);
         let done = Sequence::from_bits(bits).is_done(self.cookie(me));
         turn.tell(|| {

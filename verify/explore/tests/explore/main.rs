@@ -2,11 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use check::harness::{World, scenarios_of};
-use check::srcu::{Mutant, Scenario};
-use check::{Fault, Kind, Model, Verdict};
-use serde::Deserialize;
-use serde::de::value::{Error, StrDeserializer};
+use check::{Explored, Fault, Kind, Model, Verdict, World};
 
 mod engines;
 #[path = "../../src/fingerprint.rs"]
@@ -23,45 +19,46 @@ const LIMIT: usize = 5_000_000;
 
 /// What is asked of a world of which all is explored.
 macro_rules! whole {
-    ($($module:ident: $world:ty;)*) => {
+    ($($module:ident: $world:expr;)*) => {
         $(mod $module {
             #[test]
             fn every_scenario_is_safe() {
-                super::none(&super::unsafe_scenarios::<$world>(super::LIMIT, |_, _| true));
+                super::none(&super::unsafe_scenarios(&$world, super::LIMIT, |_, _| true));
             }
 
             #[test]
             fn every_fault_is_found_where_the_table_says() {
-                super::none(&super::wrong_faults::<$world>(super::LIMIT, |_, _, _| true));
+                super::none(&super::wrong_faults(&$world, super::LIMIT, |_, _, _| true));
             }
 
             #[test]
             #[ignore = "no promise hangs on it: .ci/models"]
             fn harmless_faults_are_harmless_in_every_scenario() {
-                super::none(&super::harm_of_harmless_faults::<$world>(super::LIMIT, |_, _| true));
+                super::none(&super::harm_of_harmless_faults(&$world, super::LIMIT, |_, _| true));
             }
         })*
     };
 }
 
 whole! {
-    hazard: check::hazard::Hazard;
-    limits: check::limit::Limited;
-    sequence: check::sequence::Sequence;
+    hazard: check::hazard::HAZARD;
+    limits: check::limit::LIMITED;
+    sequence: check::sequence::SEQUENCE;
 }
 
 /// Explores all scenarios, without a mutant or with one. Returns those that are not safe, with what
 /// was found.
-fn unsafe_with<W: World>(
-    mutant: Option<W::Mutant>,
+fn unsafe_with(
+    world: &World,
+    mutant: Option<&'static str>,
     limit: usize,
-    is_asked: impl Fn(&W::Scenario, Model) -> bool,
+    is_asked: impl Fn(&dyn Explored, Model) -> bool,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    for scenario in &W::table().scenario {
-        for model in W::MODELS.iter().copied().filter(|model| is_asked(scenario, *model)) {
-            let verdict = W::explore(scenario, model, mutant, limit);
-            let told = format!("{} under {model:?}: {verdict}", W::scenario_name(scenario));
+    for scenario in &world.scenarios {
+        for model in world.models.iter().copied().filter(|model| is_asked(&**scenario, *model)) {
+            let verdict = scenario.explore(model, mutant, limit);
+            let told = format!("{} under {model:?}: {verdict}", scenario.name());
             println!("{told}");
             if !verdict.is_safe() {
                 found.push(told);
@@ -71,41 +68,46 @@ fn unsafe_with<W: World>(
     found
 }
 
-fn unsafe_scenarios<W: World>(
+fn unsafe_scenarios(
+    world: &World,
     limit: usize,
-    is_asked: impl Fn(&W::Scenario, Model) -> bool,
+    is_asked: impl Fn(&dyn Explored, Model) -> bool,
 ) -> Vec<String> {
-    unsafe_with::<W>(None, limit, is_asked)
+    unsafe_with(world, None, limit, is_asked)
 }
 
 /// Explores each harmless fault in all scenarios. Returns those where it does harm.
-fn harm_of_harmless_faults<W: World>(
+fn harm_of_harmless_faults(
+    world: &World,
     limit: usize,
-    is_asked: impl Fn(&W::Scenario, Model) -> bool,
+    is_asked: impl Fn(&dyn Explored, Model) -> bool,
 ) -> Vec<String> {
-    let harmless = W::table().fault.iter().filter(|fault| fault.kind == Kind::Harmless);
+    let harmless = world.faults.iter().filter(|fault| fault.kind == Kind::Harmless);
     let harm = harmless.flat_map(|fault| {
-        let found = unsafe_with::<W>(Some(fault.mutant), limit, &is_asked);
-        found.into_iter().map(|told| format!("{} in {told}", W::mutant_name(fault.mutant)))
+        let found = unsafe_with(world, Some(fault.mutant), limit, &is_asked);
+        found.into_iter().map(|told| format!("{} in {told}", fault.mutant))
     });
     harm.collect()
 }
 
 /// Explores each fault in its scenarios. Returns what is not as the table says: faults of which
 /// something else comes, and those that do harm and are found under none of the models.
-fn wrong_faults<W: World>(
+fn wrong_faults(
+    world: &World,
     limit: usize,
-    is_asked: impl Fn(&Fault<W::Mutant>, &W::Scenario, Model) -> bool,
+    is_asked: impl Fn(&Fault, &dyn Explored, Model) -> bool,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (fault, scenario) in
-        W::table().fault.iter().flat_map(|fault| scenarios_of::<W>(fault).map(move |s| (fault, s)))
+    for (fault, scenario) in world
+        .faults
+        .iter()
+        .flat_map(|fault| world.scenarios_of(fault).map(move |scenario| (fault, scenario)))
     {
         let mut verdicts = Vec::new();
-        let name = W::mutant_name(fault.mutant);
-        for model in W::MODELS.iter().copied().filter(|model| is_asked(fault, scenario, *model)) {
-            let verdict = W::explore(scenario, model, Some(fault.mutant), limit);
-            let place = W::scenario_name(scenario);
+        let (name, place) = (fault.mutant, scenario.name());
+        for model in world.models.iter().copied().filter(|model| is_asked(fault, scenario, *model))
+        {
+            let verdict = scenario.explore(model, Some(name), limit);
             let told = format!("{name} in {place} under {model:?}: {verdict}");
             println!("{told}\n");
             if !fault.agrees(model, &verdict) {
@@ -132,42 +134,57 @@ fn reads(verdict: Verdict, violation: &str, first: &str, last: &str) {
     assert_eq!((&*trace[0], &**trace.last().unwrap()), (first, last));
 }
 
-/// The names of the mutants of a world, as its table writes them.
-fn mutants_of<W: World<Mutant: Deserialize<'static>>>() -> Vec<String> {
-    let unknown = W::Mutant::deserialize(StrDeserializer::<Error>::new("")).unwrap_err();
-    unknown.to_string().split('`').skip(3).step_by(2).map(str::to_owned).collect()
-}
-
-/// Each mutant is in the table of its world, and each row of it says something.
-fn each_is_known<W: World<Mutant: Deserialize<'static>>>() {
-    let mutants = mutants_of::<W>();
-    assert!(mutants.len() > 10, "{mutants:?}");
-    for name in mutants.iter().filter(|name| *name != "omitted") {
-        let mutant = W::Mutant::deserialize(StrDeserializer::<Error>::new(name)).unwrap();
-        assert!(W::table().fault.iter().any(|fault| fault.mutant == mutant), "{name}");
-    }
-    for fault in &W::table().fault {
-        assert!(!fault.scenarios.is_empty(), "{:?} is explored nowhere", fault.mutant);
-        assert!(fault.kind != Kind::Harmless || !fault.weak_only, "{:?}", fault.mutant);
-    }
-}
-
 #[test]
-fn every_mutant_is_in_a_table() {
-    each_is_known::<check::GracePeriods>();
-    each_is_known::<check::limit::Limited>();
+fn each_row_of_a_table_says_something() {
+    for world in check::catalogue::worlds() {
+        assert!(world.faults.len() > 10, "{world:?}");
+        for fault in &world.faults {
+            assert!(!fault.scenarios.is_empty(), "{} is explored nowhere", fault.mutant);
+            assert!(fault.kind != Kind::Harmless || !fault.weak_only, "{}", fault.mutant);
+        }
+    }
 }
 
-/// Else a name that is not spelt right would leave a program as it is: a world's programs ask for
-/// names of its own table.
+/// Else a name that is not spelt right would leave a step where it is, and be called harmless.
+#[test]
+fn transcriptions_ask_for_the_mutants_of_their_tables_and_no_others() {
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let asked_by = |files: &[&str]| -> BTreeSet<String> {
+        let read = |file: &&str| std::fs::read_to_string(format!("{sources}/{file}")).unwrap();
+        let text: String = files.iter().map(read).collect();
+        let is_letter = |letter: char| letter.is_ascii_lowercase() || letter == '-';
+        let texts = text.lines().filter(|line| !line.trim_start().starts_with(['/', '#']));
+        let texts = texts.flat_map(|line| line.split('"').skip(1).step_by(2));
+        let names = texts.filter(|text| text.contains('-') && text.chars().all(is_letter));
+        names.map(str::to_owned).collect()
+    };
+    let known = |world: &World, prefix| -> BTreeSet<String> {
+        let names = world.faults.iter().map(|fault| fault.mutant.strip_prefix(prefix));
+        names.map(|name| name.expect("it begins so").to_owned()).collect()
+    };
+    let of_grace_periods = [
+        "scenario.rs",
+        "world/mod.rs",
+        "world/driver.rs",
+        "world/reader.rs",
+        "world/sleeper.rs",
+        "world/updater.rs",
+    ];
+    assert_eq!(asked_by(&of_grace_periods), known(&check::GRACE_PERIODS, ""));
+    let of_the_limit = ["limit/retire.rs", "limit/run.rs", "limit/world.rs"];
+    assert_eq!(asked_by(&of_the_limit), known(&check::limit::LIMITED, "limit-"));
+}
+
+/// The same of texts: a world's programs ask for names of its own table.
 #[test]
 fn programs_ask_for_the_mutants_and_conditions_of_their_tables_and_no_others() {
-    let worlds = [
-        names_of::<check::hazard::Hazard>("hazard-"),
-        names_of::<check::rseq_read::Restart>("restart-"),
-        names_of::<check::sequence::Sequence>(""),
-        names_of::<check::srcu::SrcuProtocol>("srcu-"),
+    let mut worlds = [
+        names_of("hazard", "hazard-"),
+        names_of("rseq_read", "restart-"),
+        names_of("sequence", ""),
+        names_of("srcu", "srcu-"),
     ];
+    worlds[0][1].insert("portable".to_owned()); // of each scenario's copy
     let common = asked_in("common");
     let (mut beside, mut listed) = (BTreeSet::new(), BTreeSet::new());
     for [own, known] in worlds {
@@ -195,11 +212,16 @@ fn asked_in(program: &str) -> BTreeSet<String> {
 }
 
 /// The names that a world's programs ask for, and those that its table has.
-fn names_of<W: World<Mutant = Mutant, Scenario = Scenario>>(prefix: &str) -> [BTreeSet<String>; 2] {
-    let table = W::table();
-    let asked = table.scenario.iter().flat_map(|scenario| asked_in(scenario.program));
-    let mutants = table.fault.iter().map(|fault| fault.mutant.0);
-    let mutants = mutants.map(|name| name.strip_prefix(prefix).unwrap_or(name));
-    let holds = table.scenario.iter().flat_map(|scenario| scenario.holds.iter().copied());
-    [asked.collect(), mutants.chain(holds).map(str::to_owned).collect()]
+fn names_of(world: &str, prefix: &str) -> [BTreeSet<String>; 2] {
+    let path = format!("{}/worlds/{world}.toml", env!("CARGO_MANIFEST_DIR"));
+    let table: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
+    let rows = |list: &str| table[list].as_array().unwrap().clone();
+    let name = |value: &toml::Value| value.as_str().unwrap().to_owned();
+    let asked = rows("scenario").into_iter().flat_map(|row| asked_in(&name(&row["program"])));
+    let mutants = rows("fault").into_iter().map(|row| name(&row["mutant"]));
+    let mutants = mutants.map(|name| name.strip_prefix(prefix).unwrap_or(&name).to_owned());
+    let holds = rows("scenario").into_iter().filter_map(|row| row.get("holds").cloned());
+    let holds =
+        holds.flat_map(|holds| holds.as_array().unwrap().iter().map(name).collect::<Vec<_>>());
+    [asked.collect(), mutants.chain(holds).collect()]
 }

@@ -1,11 +1,11 @@
 //! The protocol as it stands: every scenario is safe under both models, and cannot get stuck.
 
-use check::{GracePeriods, Model, Verdict, explore, scenarios};
+use check::{GRACE_PERIODS, Model, Verdict};
 
 use super::{LIMIT, unsafe_scenarios};
 
 fn every_scenario_is_safe_under(model: Model) {
-    super::none(&unsafe_scenarios::<GracePeriods>(LIMIT, |_, this| this == model));
+    super::none(&unsafe_scenarios(&GRACE_PERIODS, LIMIT, |_, this| this == model));
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn every_scenario_is_safe_under_weaker_memory() {
 
 #[test]
 fn names_are_unique() {
-    let mut names: Vec<_> = scenarios::all().iter().map(|scenario| scenario.name.clone()).collect();
+    let mut names: Vec<_> = GRACE_PERIODS.all().map(|scenario| scenario.name()).collect();
     let count = names.len();
     names.sort_unstable();
     names.dedup();
@@ -29,6 +29,6 @@ fn names_are_unique() {
 
 #[test]
 fn too_many_states_are_said_to_be_so() {
-    let scenario = scenarios::named("one-reader").expect("it exists");
-    assert_eq!(explore(&scenario, Model::Tso, None, 10), Verdict::LimitReached);
+    let scenario = GRACE_PERIODS.named("one-reader").expect("it exists");
+    assert_eq!(scenario.explore(Model::Tso, None, 10), Verdict::LimitReached);
 }

@@ -7,9 +7,8 @@
 //! harm is found at least once. `cargo test -p quiescence-verify --test explore rseq_read:: --
 //! --ignored` does the rest.
 
-use check::harness::{World, scenarios_of};
-use check::rseq_read::{Mutant, Restart, Scenario};
-use check::{Fault, Kind, Model, Verdict};
+use check::rseq_read::RESTART;
+use check::{Explored, Fault, Kind, Model, Verdict};
 
 use super::{LIMIT, unsafe_scenarios, wrong_faults};
 
@@ -38,27 +37,27 @@ const TSO_ONLY: &[&str] = &[
     "fold-lock-two-readers",
 ];
 
-fn is_big(scenario: &Scenario) -> bool {
-    BIG.contains(&scenario.name) || TSO_ONLY.contains(&scenario.name)
+fn is_big(scenario: &dyn Explored) -> bool {
+    BIG.contains(&scenario.name()) || TSO_ONLY.contains(&scenario.name())
 }
 
 /// Whether the normal run looks for a fault under this model.
-fn is_quick(fault: &Fault<Mutant>, scenario: &Scenario, model: Model) -> bool {
+fn is_quick(fault: &Fault, scenario: &dyn Explored, model: Model) -> bool {
     let is_found_by_both = !fault.weak_only && fault.kind != Kind::Harmless;
     model == Model::Tso || !is_found_by_both || !is_big(scenario)
 }
 
 #[test]
 fn every_scenario_is_safe() {
-    let is_asked = |scenario: &Scenario, model| model == Model::Tso || !is_big(scenario);
-    super::none(&unsafe_scenarios::<Restart>(LIMIT, is_asked));
+    let is_asked = |scenario: &dyn Explored, model| model == Model::Tso || !is_big(scenario);
+    super::none(&unsafe_scenarios(&RESTART, LIMIT, is_asked));
 }
 
 /// The ignored tests name scenarios: not one that is gone.
 #[test]
 fn the_big_scenarios_are_in_the_table() {
     for name in BIG.iter().chain(TSO_ONLY) {
-        assert!(Restart::named(name).is_some(), "{name}");
+        assert!(RESTART.named(name).is_some(), "{name}");
     }
 }
 
@@ -66,8 +65,8 @@ fn the_big_scenarios_are_in_the_table() {
 #[ignore = "a minute or two"]
 fn the_big_scenarios_are_safe_under_weaker_memory() {
     for name in BIG {
-        let scenario = Restart::named(name).expect("it exists");
-        let verdict = Restart::explore(scenario, Model::Weak, None, LIMIT);
+        let scenario = RESTART.named(name).expect("it exists");
+        let verdict = scenario.explore(Model::Weak, None, LIMIT);
         println!("{name}: {verdict}");
         assert!(verdict.is_safe(), "{name}: {verdict}");
     }
@@ -75,52 +74,51 @@ fn the_big_scenarios_are_safe_under_weaker_memory() {
 
 #[test]
 fn every_fault_is_found_where_the_table_says() {
-    super::none(&wrong_faults::<Restart>(LIMIT, is_quick));
+    super::none(&wrong_faults(&RESTART, LIMIT, is_quick));
 }
 
 #[test]
 #[ignore = "half a minute"]
 fn faults_of_the_big_scenarios_are_found_under_weaker_memory() {
-    let is_asked = |fault: &Fault<Mutant>, scenario: &Scenario, model| {
+    let is_asked = |fault: &Fault, scenario: &dyn Explored, model| {
         model == Model::Weak && !is_quick(fault, scenario, model)
     };
-    super::none(&wrong_faults::<Restart>(LIMIT, is_asked));
+    super::none(&wrong_faults(&RESTART, LIMIT, is_asked));
 }
 
 /// What the table calls harmless changes something all the same, or it would not be a mutant.
 #[test]
 fn a_harmless_fault_is_not_the_same_program() {
-    let harmless = Restart::table().fault.iter().filter(|fault| fault.kind == Kind::Harmless);
+    let harmless = RESTART.faults.iter().filter(|fault| fault.kind == Kind::Harmless);
     for (fault, scenario) in
-        harmless.flat_map(|fault| scenarios_of::<Restart>(fault).map(move |one| (fault, one)))
+        harmless.flat_map(|fault| RESTART.scenarios_of(fault).map(move |one| (fault, one)))
     {
         // The smaller model first: the other one is explored where that does not tell them apart.
         let differs = Model::ALL.iter().any(|model| {
-            let [whole, without] = [None, Some(fault.mutant)]
-                .map(|mutant| Restart::explore(scenario, *model, mutant, LIMIT));
+            let [whole, without] =
+                [None, Some(fault.mutant)].map(|mutant| scenario.explore(*model, mutant, LIMIT));
             whole != without
         });
-        assert!(differs, "{:?} in {}", fault.mutant, scenario.name);
+        assert!(differs, "{} in {}", fault.mutant, scenario.name());
     }
 }
 
 #[test]
 fn the_controls_of_a_restartable_read_fail() {
-    let scenario = Restart::named("snapshot").expect("it exists");
+    let scenario = RESTART.named("snapshot").expect("it exists");
     for model in Model::ALL {
-        assert!(Restart::explore(scenario, model, None, LIMIT).is_safe());
+        assert!(scenario.explore(model, None, LIMIT).is_safe());
         for name in ["no-restart-barrier", "plain-barrier", "restart-no-abort-at-preemption"] {
-            let mutant = Mutant(name);
-            let verdict = Restart::explore(scenario, model, Some(mutant), LIMIT);
-            assert!(matches!(verdict, Verdict::Violation { .. }), "{mutant:?}: {verdict}");
+            let verdict = scenario.explore(model, Some(name), LIMIT);
+            assert!(matches!(verdict, Verdict::Violation { .. }), "{name}: {verdict}");
         }
     }
 }
 
 #[test]
 fn a_trace_reads_step_by_step() {
-    let scenario = Restart::named("snapshot").expect("it exists");
-    let verdict = Restart::explore(scenario, Model::Tso, Some(Mutant("plain-barrier")), LIMIT);
+    let scenario = RESTART.named("snapshot").expect("it exists");
+    let verdict = scenario.explore(Model::Tso, Some("plain-barrier"), LIMIT);
     super::reads(
         verdict,
         "object 0 is touched by a reader after it was freed",
@@ -131,6 +129,6 @@ fn a_trace_reads_step_by_step() {
 
 #[test]
 fn too_many_states_are_said_to_be_so() {
-    let scenario = Restart::named("snapshot").expect("it exists");
-    assert_eq!(Restart::explore(scenario, Model::Tso, None, 10), Verdict::LimitReached);
+    let scenario = RESTART.named("snapshot").expect("it exists");
+    assert_eq!(scenario.explore(Model::Tso, None, 10), Verdict::LimitReached);
 }

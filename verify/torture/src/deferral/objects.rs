@@ -168,17 +168,12 @@ pub(crate) struct Field<K: ThreadTag> {
 /// An object that was refused, to be retired where one may wait.
 pub(crate) type Later<K> = Box<dyn FnOnce(&Field<K>)>;
 
+/// An owner that is retired in a box, or as it is: two words, or many.
 #[derive(Debug)]
-#[expect(dead_code, reason = "it is there to be dropped")]
-pub(crate) struct Small(Parcel);
+pub(crate) struct Bundle<const WORDS: usize>(Parcel, [u64; WORDS]);
 
-#[derive(Debug)]
-#[expect(dead_code, reason = "as above, and to be large")]
-pub(crate) struct Large(Parcel, [u64; 62]);
-
-/// An owner that is retired as it is: two words, or many.
-#[derive(Debug)]
-struct Bundle<const WORDS: usize>(Parcel, [u64; WORDS]);
+/// The smallest object that is counted.
+pub(crate) type Small = Bundle<0>;
 
 impl<const WORDS: usize> Retire for Bundle<WORDS> {
     fn bytes(&self) -> usize {
@@ -256,7 +251,7 @@ impl<K: ThreadTag> Field<K> {
             self.context.did(operation);
             self
         };
-        let large = || Large(self.of::<Large>(), [draw; 62]);
+        let large = || Bundle(self.of::<Bundle<62>>(), [draw; 62]);
         let parcel = |bytes| self.tally.parcel(bytes);
         match draw % 8 {
             1 => did(Operation::LargeBox).retire(Box::new(large()), waits),
@@ -276,9 +271,9 @@ impl<K: ThreadTag> Field<K> {
         }
     }
 
-    /// The smallest object that is counted, in a box.
+    /// One such object, in a box.
     pub(crate) fn small(&self) -> Box<Small> {
-        Box::new(Small(self.of::<Small>()))
+        Box::new(Bundle(self.of::<Small>(), []))
     }
 
     pub(crate) fn retire<P: Retire>(&self, object: P, waits: bool) -> Result<(), Later<K>> {

@@ -5,11 +5,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::AcqRel;
 
 use quiescence::collections::hash_map::{Compute, HashMapRef, Operation as Change};
-use quiescence::{Domain, Guard, Weigh, tag::Private};
+use quiescence::{Domain, Guard, tag::Private};
 
 use super::entries::{self, Crowded, LIVE, Map, NAME};
 use super::history::{After, Before, LOOKS_MAX, Operation as Recorded};
-use super::{BYTES_MAX, bound};
 use crate::canary::Canary;
 use crate::context::ThreadContext;
 use crate::kinds::{FaultKind, Operation};
@@ -25,20 +24,9 @@ const IN_A_SECTION_MAX: u64 = 6;
 
 /// Keys that are in no history: they come and go so that the table grows. Where all keys are in
 /// one bucket there are fewer.
-pub(super) const FILLERS_FROM: u64 = 1 << 20;
-pub(super) const FILLERS: u64 = 1_500;
+const FILLERS_FROM: u64 = 1 << 20;
+const FILLERS: u64 = 1_500;
 const FILLERS_CROWDED: u64 = 40;
-
-/// For how many more entries there is to be room, at most.
-pub(super) const RESERVED_MAX: u64 = 2 * FILLERS;
-
-/// Fillers from one begin on, of four, at most.
-pub(super) fn fillers_max(crowded: Crowded) -> u64 {
-    if crowded == Crowded::Not { FILLERS } else { FILLERS_CROWDED }
-}
-
-/// How often a sum over the threads' queues is made anew.
-const SUMS_MAX: u32 = 100;
 
 /// A map, and what its threads share.
 pub(super) struct Round {
@@ -46,8 +34,6 @@ pub(super) struct Round {
     keys: u64,
     /// How many fillers there are of each kind, below this.
     fillers: u64,
-    /// What may wait in the domain.
-    bytes_max: u64,
     /// What the keys had that are never removed, from the first of them on.
     steady: Vec<u64>,
     clock: AtomicU64,
@@ -82,11 +68,14 @@ fn replaced(old: Option<u64>, new: Option<u64>) -> Found {
 impl Round {
     pub(super) fn new(map: Map, crowded: Crowded, keys: u64, context: &ThreadContext) -> Self {
         let (steady, clock) = (Vec::new(), AtomicU64::new(0));
-        let bytes_max = bound::bytes_max(crowded);
         // Without them a bucket's node comes and goes, and entries out of it into the slots.
         let is_full = crowded == Crowded::Not || context.one_in(2);
-        let fillers = if is_full { fillers_max(crowded) } else { 1 };
-        let mut this = Self { map, keys, fillers, bytes_max, steady, clock };
+        let fillers = match crowded {
+            _ if !is_full => 1,
+            Crowded::Not => FILLERS,
+            _ => FILLERS_CROWDED,
+        };
+        let mut this = Self { map, keys, fillers, steady, clock };
         for key in keys / 2..keys {
             let (value, number) = this.member(context).made(key);
             this.steady.push(number);
@@ -128,7 +117,6 @@ impl Round {
                 14 => member.retain(),
                 _ => member.grow_and_shrink(),
             }
-            member.expect_room();
         }
         member.log.into_inner()
     }
@@ -204,31 +192,6 @@ impl Member<'_> {
     fn log(&self, key: u64, (begin, end): (u64, u64), (before, after): Found, is_sure: bool) {
         let operation = Recorded { begin, end, before, after, is_sure };
         self.log.borrow_mut().push((key, operation));
-    }
-
-    /// What waits is within the bound. It is the sum over the queues of all threads, one after the
-    /// other: an object that is freed between counts though what takes its room counts, too. So it
-    /// is a fault only if two sums in a row are above it and nothing was freed between.
-    fn expect_room(&self) {
-        let Round { map, bytes_max: may_wait, .. } = self.round;
-        let (bytes, most) = (map.owned() as u64, bound::tables_max());
-        self.context.expect(bytes < most, FaultKind::Limit, NAME, || {
-            format!("it has {bytes} bytes in tables and boxes, and may have {most}")
-        });
-        let mut last_run = None;
-        for _ in 0..SUMS_MAX {
-            let statistics = map.domain().statistics();
-            let (waiting, run) = (statistics.bytes_waiting, statistics.callbacks_run);
-            if waiting <= *may_wait {
-                return;
-            }
-            if last_run.replace(run) == Some(run) {
-                return self.context.fault(FaultKind::Limit, NAME, || {
-                    let limit = BYTES_MAX;
-                    format!("{waiting} bytes wait where {limit} are the limit, and {may_wait} may")
-                });
-            }
-        }
     }
 
     /// Some operations in one section, whose references are looked at again at its end.
@@ -451,7 +414,7 @@ impl Member<'_> {
         let from = FILLERS_FROM + context.below(4) * FILLERS;
         let fillers = from..from + context.below(self.round.fillers);
         match context.below(4) {
-            0 => map.reserve(context.below(RESERVED_MAX) as usize),
+            0 => map.reserve(context.below(2 * FILLERS) as usize),
             1 => map.extend(fillers.map(|key| (entries::key(key), entries::value(key)))),
             2 => map.shrink_to(context.below(FILLERS) as usize),
             _ => {

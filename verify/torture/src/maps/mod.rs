@@ -7,7 +7,6 @@
 //! references lead to must be what it was until their section ends; and in the end no value is
 //! left, and none was dropped twice ([`entries`]).
 
-mod bound;
 mod crew;
 mod entries;
 mod history;

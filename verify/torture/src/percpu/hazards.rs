@@ -2,7 +2,6 @@
 //! hardly any room, and in some that end meanwhile.
 
 use std::array;
-use std::mem;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::atomic::{AtomicPtr, AtomicU64};
@@ -35,7 +34,8 @@ struct Line(AtomicU64);
 /// The pointers.
 #[derive(Debug)]
 struct Hazards {
-    /// From boxes, never null. The objects of the first are retired in the small domain.
+    /// From boxes, never null. The objects of the first are retired in the small domain; the last
+    /// ones are leaked.
     places: [AtomicPtr<Canary>; PLACES],
     small: HazardDomain,
     lines: [Line; LINES],
@@ -139,16 +139,6 @@ impl Hazards {
         context.expect(waiting == 0, FaultKind::Count, "HazardDomain", || {
             format!("{waiting} wait in a domain after its barrier")
         });
-    }
-}
-
-impl Drop for Hazards {
-    fn drop(&mut self) {
-        for place in &mut self.places {
-            let pointer = mem::replace(place.get_mut(), ptr::null_mut());
-            // SAFETY: from a box, and no thread has it.
-            drop(unsafe { Box::from_raw(pointer) });
-        }
     }
 }
 

@@ -4,14 +4,14 @@
 //! What they look at are the blocks with an age of the theme `readers` ([`arena`](crate::arena)).
 
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::iter;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake};
-use std::thread::{self, Thread};
+use std::task::Poll;
 
 use quiescence::{Srcu, tag::Sleepable};
+use tokio::runtime::Builder;
 
 use crate::arena::{Arena, Participant, Visit};
 use crate::context::ThreadContext;
@@ -25,25 +25,17 @@ use crate::readers::dawdle;
 /// Threads for each CPU that read.
 const READERS_PER_CPU: usize = 8;
 
-/// How the readers read, given out in this order and from the start again: by turns in the static
-/// domain and in the one that is made at run time.
-const READERS: [ReaderKind; 16] = [
-    ReaderKind::Srcu,
-    ReaderKind::SrcuElsewhere,
-    ReaderKind::SrcuOverlapping,
-    ReaderKind::SrcuElsewhere,
-    ReaderKind::SrcuNested,
-    ReaderKind::Srcu,
-    ReaderKind::SrcuElsewhere,
-    ReaderKind::SrcuOverlapping,
-    ReaderKind::SrcuElsewhere,
-    ReaderKind::SrcuNested,
-    ReaderKind::SrcuLong,
-    ReaderKind::Srcu,
-    ReaderKind::Srcu,
-    ReaderKind::SrcuElsewhere,
-    ReaderKind::Srcu,
-    ReaderKind::SrcuLong,
+/// How the readers read, given out in this order and from the start again: one in the static domain
+/// and one in that which is made at run time.
+const READERS: [[ReaderKind; 2]; 8] = [
+    [ReaderKind::Srcu, ReaderKind::SrcuElsewhere],
+    [ReaderKind::SrcuOverlapping, ReaderKind::SrcuElsewhere],
+    [ReaderKind::SrcuNested, ReaderKind::Srcu],
+    [ReaderKind::SrcuElsewhere, ReaderKind::SrcuOverlapping],
+    [ReaderKind::SrcuElsewhere, ReaderKind::SrcuNested],
+    [ReaderKind::SrcuLong, ReaderKind::Srcu],
+    [ReaderKind::Srcu, ReaderKind::SrcuElsewhere],
+    [ReaderKind::Srcu, ReaderKind::SrcuLong],
 ];
 
 /// How long a long section is, and how long is paused between two, at most.
@@ -88,7 +80,7 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) -> [Yard; 2] {
             expect_no_sections(&yard.arena, context)
         });
     }
-    let readers = READERS.iter().zip(yards.iter().cycle()).cycle();
+    let readers = READERS.as_flattened().iter().zip(yards.iter().cycle()).cycle();
     for (&kind, yard) in readers.take(READERS_PER_CPU * cpus) {
         let own = yard.clone();
         let name = format!("reader in the {}", yard.arena.name);
@@ -265,27 +257,15 @@ pub(crate) async fn give_up(yard: &Yard, ledger: &Ledger) {
     ledger.operations.add(Operation::Abandoned, u64::from(!done));
 }
 
-/// Wakes a thread that has parked.
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// The barest executor: this thread, which sleeps until it is woken.
+/// Waits for all of them at once, on this thread.
 fn block_on(futures: Vec<impl Future<Output = ()>>) {
-    let waker = Arc::new(Unpark(thread::current())).into();
-    let mut context = Context::from_waker(&waker);
-    let mut futures: Vec<Pin<Box<_>>> = futures.into_iter().map(Box::pin).collect();
-    loop {
-        futures.retain_mut(|future| future.as_mut().poll(&mut context) == Poll::Pending);
-        if futures.is_empty() {
-            return;
-        }
-        thread::park();
-    }
+    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let all = poll_fn(|context| {
+        futures.retain_mut(|future| future.as_mut().poll(context).is_pending());
+        if futures.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    });
+    let runtime = Builder::new_current_thread().build().expect("it has no threads to start");
+    runtime.block_on(all);
 }
 
 /// Waits for all callbacks of a domain, and looks for what is lost.

@@ -45,52 +45,40 @@ fn expect_whole<const N: usize>(context: &ThreadContext, what: &str, value: &[u6
     });
 }
 
-/// A place of so many words.
-trait Place<const N: usize> {
-    const NAME: &'static str;
+/// What an update makes of a value.
+type Next<const N: usize> = fn([u64; N]) -> [u64; N];
 
-    fn read(&self) -> [u64; N];
-    /// Gives the value that was replaced.
-    fn update(&self, f: impl Fn([u64; N]) -> [u64; N]) -> [u64; N];
-}
-
-macro_rules! place {
-    ($place:ident, $name:literal, $read:ident) => {
-        impl<const N: usize> Place<N> for $place<[u64; N]> {
-            const NAME: &'static str = $name;
-
-            fn read(&self) -> [u64; N] {
-                self.$read()
-            }
-
-            fn update(&self, f: impl Fn([u64; N]) -> [u64; N]) -> [u64; N] {
-                self.update(f)
-            }
-        }
-    };
-}
-
-place!(Snapshot, "Snapshot", load);
-place!(SeqLock, "SeqLock", read);
-place!(Latch, "Latch", read);
-
-/// A place whose serial each update increments.
+/// A place of so many words, whose serial each update increments.
 #[derive(Debug)]
 struct Chain<P, const N: usize> {
+    name: &'static str,
     place: P,
+    read: fn(&P) -> [u64; N],
+    /// Gives the value that was replaced.
+    update: fn(&P, Next<N>) -> [u64; N],
     /// A serial that was reached, by updates that have returned.
     reached: AtomicU64,
     updates: AtomicU64,
 }
 
-impl<P: Place<N>, const N: usize> Chain<P, N> {
-    fn new(new: fn([u64; N]) -> P) -> Self {
-        Self { place: new(words(0)), reached: AtomicU64::new(0), updates: AtomicU64::new(0) }
-    }
+/// What is called so, with such functions.
+macro_rules! chain {
+    ($place:ident, $read:ident) => {
+        Chain {
+            name: stringify!($place),
+            place: $place::new(words(0)),
+            read: $place::$read,
+            update: |place, next| place.update(next),
+            reached: AtomicU64::new(0),
+            updates: AtomicU64::new(0),
+        }
+    };
+}
 
+impl<P, const N: usize> Chain<P, N> {
     /// Reads it, after this thread has read the serial `last`.
     fn read(&self, context: &ThreadContext, last: &mut u64) {
-        self.read_by(context, last, |place| Some(place.read()));
+        self.read_by(context, last, |place| Some((self.read)(place)));
     }
 
     fn read_by(
@@ -102,15 +90,15 @@ impl<P: Place<N>, const N: usize> Chain<P, N> {
         // Acquire: pairs with the Release in `reach`; what had been reached then is there.
         let known = self.reached.load(Acquire).max(*last);
         let Some(value) = read(hint::black_box(&self.place)) else { return };
-        expect_whole(context, P::NAME, &value);
-        context.expect(value[0] >= known, FaultKind::Torn, P::NAME, || {
+        expect_whole(context, self.name, &value);
+        context.expect(value[0] >= known, FaultKind::Torn, self.name, || {
             format!("value {} was read after {known} had been written", value[0])
         });
         *last = value[0];
     }
 
     fn update(&self) {
-        let old = self.place.update(|old| words(old[0] + 1));
+        let old = (self.update)(&self.place, |old| words(old[0] + 1));
         self.reach(old[0] + 1, 1);
     }
 
@@ -123,8 +111,8 @@ impl<P: Place<N>, const N: usize> Chain<P, N> {
 
     /// When all threads have ended: looks for updates that are lost.
     fn close(&self, context: &ThreadContext) {
-        let (serial, updates) = (self.place.read()[0], self.updates.load(Relaxed));
-        context.expect(serial == updates, FaultKind::Sum, P::NAME, || {
+        let (serial, updates) = ((self.read)(&self.place)[0], self.updates.load(Relaxed));
+        context.expect(serial == updates, FaultKind::Sum, self.name, || {
             format!("{updates} updates came to {serial}")
         });
     }
@@ -162,7 +150,7 @@ struct Snapshots {
 /// Threads that read and replace snapshots.
 pub(crate) fn cast_snapshots(fixture: &mut Fixture, cpus: usize) {
     let snapshots = Snapshots {
-        few: Chain::new(Snapshot::new),
+        few: chain!(Snapshot, load),
         many: Snapshot::new(words(0)),
         balance: AtomicU64::new(0),
         gaps: Snapshot::new(Gaps::new(0)),
@@ -236,10 +224,10 @@ struct Sequences {
 /// Threads that read and write sequence locks and latches.
 pub(crate) fn cast_sequences(fixture: &mut Fixture, cpus: usize) {
     let sequences = Sequences {
-        few: Chain::new(SeqLock::new),
-        many: Chain::new(SeqLock::new),
-        latch: Chain::new(Latch::new),
-        many_latch: Chain::new(Latch::new),
+        few: chain!(SeqLock, read),
+        many: chain!(SeqLock, read),
+        latch: chain!(Latch, read),
+        many_latch: chain!(Latch, read),
     };
     fixture.parts(
         true,

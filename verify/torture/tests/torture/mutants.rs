@@ -67,3 +67,14 @@ fn a_removed_step_needs_the_theme_that_notices_it() {
     let (_, stderr) = expect_code(&run(["--mutant", "one-scan", "--only", "limits"]), 2);
     assert!(stderr.contains("the theme sleepable"), "{stderr}");
 }
+
+/// It was refused, since none of its themes was its parent's. The parent took that for what comes
+/// of the step, so it had caught whatever was removed.
+#[test]
+fn a_child_without_a_step_did_not_run() {
+    let _alone = alone();
+    let args = "--child --only churn --mutant runner-after-fork --seconds 1 --json -";
+    let (stdout, _) = expect_code(&run(args.split(' ')), 1);
+    let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    assert_eq!(report["verdict"], "missed", "nobody forks there");
+}

@@ -10,8 +10,8 @@
 //! `worlds/srcu.toml` lists every step of the machine and every fence of SRCU with what comes of
 //! leaving it out.
 //!
-//! The machine is also explored by itself ([`explore_alone`]): requests, ticks and events in every
-//! order.
+//! The machine is also explored by itself, in the tests of `grace`: requests, ticks and events in
+//! every order.
 //!
 //! # What it confirms
 //!
@@ -33,17 +33,11 @@
 //!
 //! Few readers, few grace periods, no wrap of counters. The worker is an actor of its own.
 
-mod alone;
+use std::sync::LazyLock;
 
-use crate::{harness, machine};
+use crate::harness::{self, World};
+use crate::machine;
 
-pub use crate::machine::{Mutant, Scenario};
-pub use alone::{Asked, explore_alone};
-
-harness::world! {
-    /// SRCU, as a world.
-    SrcuProtocol of "srcu";
-    explore: |scenario, model, mutant, limit| {
-        machine::explore("srcu-", scenario, model, mutant, limit)
-    };
-}
+/// SRCU, as a world.
+pub static SRCU: LazyLock<World> =
+    LazyLock::new(|| machine::world("srcu-", harness::table!("srcu")));
