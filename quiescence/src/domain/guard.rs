@@ -80,7 +80,7 @@ pub struct Guard<'d, K: DomainTag = Global> {
 
 /// Makes a guard, which refers to its thread's slot, neither `Send` nor `Sync`. The compiler prints
 /// this name, and the message below, if a guard is sent.
-struct StaysOnItsThreadUnlikeSrcu<K>(PhantomData<fn() -> K>);
+pub(super) struct StaysOnItsThreadUnlikeSrcu<K>(pub(super) PhantomData<fn() -> K>);
 
 /// Domains whose [`Guard`]s may be sent to other threads: there are none.
 #[diagnostic::on_unimplemented(
@@ -90,12 +90,28 @@ struct StaysOnItsThreadUnlikeSrcu<K>(PhantomData<fn() -> K>);
     note = "or end the block that holds the guard before the `.await`; `drop` is not enough:\n\
             `let max = {{ let guard = read(); *config.load(&guard) }};`\n`wait(max).await;`"
 )]
-trait GuardsChangeThreads {}
+pub(super) trait GuardsChangeThreads {}
 
 // SAFETY: never: no type implements `GuardsChangeThreads`.
 unsafe impl<K: GuardsChangeThreads> Send for StaysOnItsThreadUnlikeSrcu<K> {}
 // SAFETY: as above.
 unsafe impl<K: GuardsChangeThreads> Sync for StaysOnItsThreadUnlikeSrcu<K> {}
+
+/// The calling thread's slot, in a handle of its own: neither `Send` nor `Sync`, with a message as
+/// for a guard.
+pub(super) struct OwnSlot<K>(pub(super) *const Slot, pub(super) PhantomData<fn() -> K>);
+
+/// Domains whose handles may be sent to other threads: there are none.
+#[diagnostic::on_unimplemented(
+    message = "a handle to a thread's registration in `{Self}` stays on that thread",
+    note = "send the `Domain`, and call its `reader()` or `qsbr()` on the other thread"
+)]
+trait HandlesChangeThreads {}
+
+// SAFETY: never: no type implements `HandlesChangeThreads`.
+unsafe impl<K: HandlesChangeThreads> Send for OwnSlot<K> {}
+// SAFETY: as above.
+unsafe impl<K: HandlesChangeThreads> Sync for OwnSlot<K> {}
 
 // SAFETY: the slot's nesting is not zero until the guard is dropped, so every scan that comes after
 // the section's begin counts it [GM-2].
