@@ -19,7 +19,6 @@
 //! instead of a long one.
 
 use std::cell::UnsafeCell;
-use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -27,6 +26,7 @@ use std::process::abort;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::{fmt, panic};
 
 use super::folding::Folding;
 use crate::os::on_drop::OnDrop;
@@ -95,6 +95,9 @@ unsafe impl<T: Send + Sync> Sync for BigRef<T> {}
 unsafe impl<T: Send + Sync> Send for BigRefHandle<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for BigRefHandle<T> {}
+/// As an `Arc`: what is done in the end cannot be seen before.
+impl<T: panic::RefUnwindSafe> panic::UnwindSafe for Shared<T> {}
+impl<T: panic::RefUnwindSafe> panic::RefUnwindSafe for Shared<T> {}
 
 impl<T> BigRef<T> {
     /// Creates a value that is dropped when its last reference is gone.
