@@ -130,6 +130,7 @@ impl<T> BigRef<T> {
     /// [`try_get`](Self::try_get).
     #[must_use = "the reference is given back when the handle is dropped"]
     #[inline]
+    #[track_caller]
     pub fn get(&self) -> BigRefHandle<T> {
         self.try_get().expect("quiescence: get() on a BigRef that has been killed")
     }
