@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use crate::domain::domain::{self, Domain};
-use crate::domain::guard::{Global, OwnSlot, StaysOnItsThreadUnlikeSrcu, ThreadTag};
+use crate::domain::guard::{Global, StaysOnItsThreadUnlikeSrcu, ThreadTag};
 use crate::domain::impls::shown_in_part;
 use crate::domain::tag::Section;
 use crate::gp::slot::{ReaderKind, Slot};
@@ -63,7 +63,7 @@ impl<K: ThreadTag> Domain<K> {
 /// There the program, not the compiler, keeps quiescent states out of sections.
 pub struct Qsbr<K: ThreadTag = Global> {
     domain: Domain<K>,
-    slot: OwnSlot<K>,
+    slot: StaysOnItsThreadUnlikeSrcu<K, *const Slot>,
 }
 
 /// A QSBR reader that is offline: it delays no grace period and cannot read.
@@ -77,8 +77,7 @@ pub struct QsbrOffline<K: ThreadTag = Global>(Qsbr<K>);
 #[must_use = "what is loaded is protected while the guard lives"]
 pub struct QsbrGuard<'q, K: ThreadTag = Global> {
     /// Borrowed from the reader.
-    core: &'q DomainState,
-    _thread: StaysOnItsThreadUnlikeSrcu<K>,
+    core: StaysOnItsThreadUnlikeSrcu<K, &'q DomainState>,
 }
 
 shown_in_part!([K: ThreadTag] QsbrGuard<'_, K>);
@@ -90,7 +89,7 @@ shown_in_part!([K: ThreadTag] QsbrGuard<'_, K>);
 unsafe impl<K: ThreadTag> Section<K> for QsbrGuard<'_, K> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.core
+        self.core.0
     }
 }
 
@@ -98,8 +97,8 @@ impl<K: ThreadTag> Qsbr<K> {
     #[track_caller]
     pub(crate) fn new(domain: Domain<K>) -> Self {
         let tag = domain.tag();
-        let slot = local::handle_slot(tag.core(), tag, ReaderKind::Qsbr);
-        let reader = Self { slot: OwnSlot(slot, PhantomData), domain };
+        let slot: *const Slot = local::handle_slot(tag.core(), tag, ReaderKind::Qsbr);
+        let reader = Self { slot: StaysOnItsThreadUnlikeSrcu(slot, PhantomData), domain };
         reader.enter(Location::caller());
         reader
     }
@@ -107,8 +106,7 @@ impl<K: ThreadTag> Qsbr<K> {
     /// Begins a section. Wait-free: it takes no instruction at all.
     #[inline(always)]
     pub fn read(&self) -> QsbrGuard<'_, K> {
-        let _thread = StaysOnItsThreadUnlikeSrcu(PhantomData);
-        QsbrGuard { core: self.domain.tag().core(), _thread }
+        QsbrGuard { core: StaysOnItsThreadUnlikeSrcu(self.domain.tag().core(), PhantomData) }
     }
 
     /// Announces that this thread holds no reference obtained before.
