@@ -116,9 +116,6 @@ unsafe impl Sync for Slot {}
 // going through the registry's lock.
 unsafe impl Send for Slot {}
 
-/// No user code runs, and panics, between two steps of a change.
-impl std::panic::RefUnwindSafe for Slot {}
-
 /// A slot in the lists of a registry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlotRef(pub(super) *const Slot);

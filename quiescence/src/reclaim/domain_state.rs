@@ -74,9 +74,6 @@ pub struct DomainState {
 
 const _: () = assert!(std::mem::offset_of!(DomainState, grace_periods) == 0);
 
-/// A panic of user code leaves it whole: none is called between two steps of a change.
-impl std::panic::RefUnwindSafe for DomainState {}
-
 impl std::fmt::Debug for DomainState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DomainState")

@@ -19,6 +19,7 @@
 //! instead of a long one.
 
 use std::cell::UnsafeCell;
+use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -26,7 +27,6 @@ use std::process::abort;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::{fmt, panic};
 
 use super::folding::Folding;
 use crate::os::on_drop::OnDrop;
@@ -77,13 +77,13 @@ struct Shared<T> {
 /// also drops the first reference by killing.
 pub struct BigRef<T> {
     shared: NonNull<Shared<T>>,
-    owns: PhantomData<Shared<T>>,
+    owns: PhantomData<Box<T>>,
 }
 
 /// A reference to the value in a [`BigRef`].
 pub struct BigRefHandle<T> {
     shared: NonNull<Shared<T>>,
-    owns: PhantomData<Shared<T>>,
+    owns: PhantomData<Box<T>>,
 }
 
 // SAFETY: as an `Arc`: it gives out `&T` to all threads, and the last of them drops the value. What
@@ -96,8 +96,7 @@ unsafe impl<T: Send + Sync> Send for BigRefHandle<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for BigRefHandle<T> {}
 /// As an `Arc`: what is done in the end cannot be seen before.
-impl<T: panic::RefUnwindSafe> panic::UnwindSafe for Shared<T> {}
-impl<T: panic::RefUnwindSafe> panic::RefUnwindSafe for Shared<T> {}
+impl<T: std::panic::RefUnwindSafe> std::panic::RefUnwindSafe for Shared<T> {}
 
 impl<T> BigRef<T> {
     /// Creates a value that is dropped when its last reference is gone.
