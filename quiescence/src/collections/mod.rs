@@ -31,6 +31,7 @@ pub mod stack;
 
 mod impls;
 mod lines;
+mod moving;
 #[cfg(feature = "rayon")]
 mod parts;
 mod patience;

@@ -74,6 +74,7 @@ impl<K: DomainTag> Domain<K> {
     ///
     /// # Panics
     /// If the cookie belongs to another domain.
+    #[track_caller]
     pub fn poll(&self, cookie: Cookie) -> bool {
         let core = self.core();
         let wanted = self.own(cookie);
@@ -134,6 +135,7 @@ impl<K: DomainTag> Domain<K> {
         Cookie { cookie, domain: self.core().grace_periods.observers.identity() }
     }
 
+    #[track_caller]
     pub(crate) fn own(&self, cookie: Cookie) -> grace::Cookie {
         assert!(
             cookie.domain == self.core().grace_periods.observers.identity(),

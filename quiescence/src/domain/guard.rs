@@ -78,24 +78,25 @@ pub struct Guard<'d, K: DomainTag = Global> {
     _thread: StaysOnItsThreadUnlikeSrcu<K>,
 }
 
-/// Makes a guard, which refers to its thread's slot, neither `Send` nor `Sync`. The compiler prints
-/// this name, and the message below, if a guard is sent.
-struct StaysOnItsThreadUnlikeSrcu<K>(PhantomData<fn() -> K>);
+/// Makes what refers to its thread's slot, a guard or a handle, neither `Send` nor `Sync`, even if
+/// `T` is. The compiler prints this name, and the message below, if one is sent.
+pub(super) struct StaysOnItsThreadUnlikeSrcu<K, T = ()>(pub(super) T, pub(super) PhantomData<K>);
 
-/// Domains whose [`Guard`]s may be sent to other threads: there are none.
+/// Domains whose [`Guard`]s and handles may be sent to other threads: there are none.
 #[diagnostic::on_unimplemented(
-    message = "a guard of a section of `{Self}` stays on the thread that began the section",
-    label = "this would send the guard, or what was read under it, to another thread",
+    message = "a guard of `{Self}`, or a handle to it, stays on the thread that made it",
+    label = "this would send it, or what was read under it, to another thread",
     note = "sections held across `.await`, or sent, are an `Srcu`'s: `Rcu::sleepable`, `Srcu::rcu`",
     note = "or end the block that holds the guard before the `.await`; `drop` is not enough:\n\
-            `let max = {{ let guard = read(); *config.load(&guard) }};`\n`wait(max).await;`"
+            `let max = {{ let guard = read(); *config.load(&guard) }};`\n`wait(max).await;`",
+    note = "another thread gets a handle of its own by `reader()` or `qsbr()` of the `Domain`"
 )]
-trait GuardsChangeThreads {}
+pub(super) trait GuardsChangeThreads {}
 
 // SAFETY: never: no type implements `GuardsChangeThreads`.
-unsafe impl<K: GuardsChangeThreads> Send for StaysOnItsThreadUnlikeSrcu<K> {}
+unsafe impl<K: GuardsChangeThreads, T> Send for StaysOnItsThreadUnlikeSrcu<K, T> {}
 // SAFETY: as above.
-unsafe impl<K: GuardsChangeThreads> Sync for StaysOnItsThreadUnlikeSrcu<K> {}
+unsafe impl<K: GuardsChangeThreads, T> Sync for StaysOnItsThreadUnlikeSrcu<K, T> {}
 
 // SAFETY: the slot's nesting is not zero until the guard is dropped, so every scan that comes after
 // the section's begin counts it [GM-2].
@@ -193,7 +194,7 @@ impl<'d, K: DomainTag> Guard<'d, K> {
     /// The guard of a section that has begun.
     #[inline(always)]
     pub(super) fn on(slot: &'d Slot) -> Self {
-        Guard { slot, tag: PhantomData, _thread: StaysOnItsThreadUnlikeSrcu(PhantomData) }
+        Guard { slot, tag: PhantomData, _thread: StaysOnItsThreadUnlikeSrcu((), PhantomData) }
     }
 
     /// Begins a section of the calling thread in any domain but the global one, of which

@@ -4,6 +4,10 @@ use std::fmt;
 
 use crate::reclaim::free::AtLimit;
 
+/// What a panic of user code leaves whole: none is called between two steps of a change [UC-3].
+impl std::panic::RefUnwindSafe for crate::reclaim::domain_state::DomainState {}
+impl std::panic::RefUnwindSafe for crate::gp::slot::Slot {}
+
 /// How a guard is shown: as what it leads to.
 macro_rules! shown_as_target {
     ($($header:tt)+) => {

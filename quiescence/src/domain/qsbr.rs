@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use crate::domain::domain::{self, Domain};
-use crate::domain::guard::{Global, ThreadTag};
+use crate::domain::guard::{Global, StaysOnItsThreadUnlikeSrcu, ThreadTag};
 use crate::domain::impls::shown_in_part;
 use crate::domain::tag::Section;
 use crate::gp::slot::{ReaderKind, Slot};
@@ -63,7 +63,7 @@ impl<K: ThreadTag> Domain<K> {
 /// There the program, not the compiler, keeps quiescent states out of sections.
 pub struct Qsbr<K: ThreadTag = Global> {
     domain: Domain<K>,
-    slot: *const Slot,
+    slot: StaysOnItsThreadUnlikeSrcu<K, *const Slot>,
 }
 
 /// A QSBR reader that is offline: it delays no grace period and cannot read.
@@ -74,12 +74,13 @@ pub struct Qsbr<K: ThreadTag = Global> {
 pub struct QsbrOffline<K: ThreadTag = Global>(Qsbr<K>);
 
 /// A section of an online [`Qsbr`] reader. Creating and dropping it does nothing.
-#[derive(Debug)]
 #[must_use = "what is loaded is protected while the guard lives"]
 pub struct QsbrGuard<'q, K: ThreadTag = Global> {
-    core: *const DomainState,
-    reader: PhantomData<&'q Qsbr<K>>,
+    /// Borrowed from the reader.
+    core: StaysOnItsThreadUnlikeSrcu<K, &'q DomainState>,
 }
+
+shown_in_part!([K: ThreadTag] QsbrGuard<'_, K>);
 
 // SAFETY: a `Qsbr` that can be borrowed is online, so its word's nesting is not zero; and it stays
 // under the number it has until `quiescent_state`, `while_offline` or `offline`, which need the
@@ -88,7 +89,7 @@ pub struct QsbrGuard<'q, K: ThreadTag = Global> {
 unsafe impl<K: ThreadTag> Section<K> for QsbrGuard<'_, K> {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.core
+        self.core.0
     }
 }
 
@@ -97,7 +98,7 @@ impl<K: ThreadTag> Qsbr<K> {
     pub(crate) fn new(domain: Domain<K>) -> Self {
         let tag = domain.tag();
         let slot: *const Slot = local::handle_slot(tag.core(), tag, ReaderKind::Qsbr);
-        let reader = Self { slot, domain };
+        let reader = Self { slot: StaysOnItsThreadUnlikeSrcu(slot, PhantomData), domain };
         reader.enter(Location::caller());
         reader
     }
@@ -105,7 +106,7 @@ impl<K: ThreadTag> Qsbr<K> {
     /// Begins a section. Wait-free: it takes no instruction at all.
     #[inline(always)]
     pub fn read(&self) -> QsbrGuard<'_, K> {
-        QsbrGuard { core: self.domain.tag().core(), reader: PhantomData }
+        QsbrGuard { core: StaysOnItsThreadUnlikeSrcu(self.domain.tag().core(), PhantomData) }
     }
 
     /// Announces that this thread holds no reference obtained before.
@@ -203,7 +204,7 @@ impl<K: ThreadTag> Qsbr<K> {
 
     fn slot(&self) -> &Slot {
         // SAFETY: registered in `new`, unregistered in `drop`; `self.domain` keeps the memory.
-        unsafe { &*self.slot }
+        unsafe { &*self.slot.0 }
     }
 }
 

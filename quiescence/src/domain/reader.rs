@@ -1,9 +1,10 @@
 //! A reader's explicit handle: [`Reader`].
 
+use std::marker::PhantomData;
 use std::panic::Location;
 
 use crate::domain::domain::Domain;
-use crate::domain::guard::{Global, Guard, ThreadTag, enter};
+use crate::domain::guard::{Global, Guard, StaysOnItsThreadUnlikeSrcu, ThreadTag, enter};
 use crate::domain::impls::shown_in_part;
 use crate::gp::slot::{NOT_READY, ReaderKind, Slot};
 use crate::reclaim::local;
@@ -12,8 +13,8 @@ impl<K: ThreadTag> Domain<K> {
     /// Registers the calling thread, and returns an explicit handle. Takes a lock.
     pub fn reader(&self) -> Reader<K> {
         let slot = local::handle_slot(self.tag().core(), self.tag(), ReaderKind::Ordinary);
-        let fast = if slot.is_fast() { slot } else { NOT_READY };
-        Reader { fast, slot, domain: self.clone() }
+        let slots: [*const Slot; 2] = [if slot.is_fast() { slot } else { NOT_READY }, slot];
+        Reader { slots: StaysOnItsThreadUnlikeSrcu(slots, PhantomData), domain: self.clone() }
     }
 }
 
@@ -39,9 +40,8 @@ impl<K: ThreadTag> Domain<K> {
 /// ```
 pub struct Reader<K: ThreadTag = Global> {
     domain: Domain<K>,
-    /// `slot`, or `NOT_READY` if its fast path may not be used.
-    fast: *const Slot,
-    slot: *const Slot,
+    /// The slot, or `NOT_READY` if its fast path may not be used; and again the slot.
+    slots: StaysOnItsThreadUnlikeSrcu<K, [*const Slot; 2]>,
 }
 
 impl<K: ThreadTag> Reader<K> {
@@ -60,7 +60,7 @@ impl<K: ThreadTag> Reader<K> {
     #[inline]
     pub(super) fn enter(&self, location: &'static Location<'static>) -> &Slot {
         // SAFETY: NOT_READY, or a slot of the domain that `self.domain` keeps alive.
-        let fast = unsafe { &*self.fast };
+        let fast = unsafe { &*self.slots.0[0] };
         enter(fast, self.domain.tag().core(), location, || self.slot())
     }
 
@@ -77,7 +77,7 @@ impl<K: ThreadTag> Reader<K> {
     pub(super) fn slot(&self) -> &Slot {
         // SAFETY: registered by `Domain::reader`, unregistered by `drop`; `self.domain` keeps the
         // memory.
-        unsafe { &*self.slot }
+        unsafe { &*self.slots.0[1] }
     }
 }
 

@@ -29,6 +29,7 @@ use crate::reclaim::stream::{IsPointer, Word, fits, words};
 ///
 /// quiescence::retire(Table { rows: vec![[0; 8]; 1000] }).expect("not in a section");
 /// ```
+#[diagnostic::on_unimplemented(note = "implement it, or pass a raw pointer to `raw::retire_with`")]
 pub trait Retire: Send + 'static {
     /// The bytes of memory that are freed with this value; they count against the domain's limit.
     /// Called once, when the value is retired. Must not panic: the value would be leaked, since

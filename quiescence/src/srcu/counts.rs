@@ -214,7 +214,7 @@ impl SrcuCounts {
 }
 
 /// What leads to the counts of a sleepable domain, always the same ones, which live as long.
-pub(crate) trait Place: Send + Sync {
+pub(crate) trait Place: Send + Sync + std::panic::RefUnwindSafe {
     fn srcu_counts(&self) -> &SrcuCounts;
 }
 

@@ -77,13 +77,13 @@ struct Shared<T> {
 /// also drops the first reference by killing.
 pub struct BigRef<T> {
     shared: NonNull<Shared<T>>,
-    owns: PhantomData<Shared<T>>,
+    owns: PhantomData<Box<T>>,
 }
 
 /// A reference to the value in a [`BigRef`].
 pub struct BigRefHandle<T> {
     shared: NonNull<Shared<T>>,
-    owns: PhantomData<Shared<T>>,
+    owns: PhantomData<Box<T>>,
 }
 
 // SAFETY: as an `Arc`: it gives out `&T` to all threads, and the last of them drops the value. What
@@ -95,6 +95,8 @@ unsafe impl<T: Send + Sync> Sync for BigRef<T> {}
 unsafe impl<T: Send + Sync> Send for BigRefHandle<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for BigRefHandle<T> {}
+/// As an `Arc`: what is done in the end cannot be seen before.
+impl<T: std::panic::RefUnwindSafe> std::panic::RefUnwindSafe for Shared<T> {}
 
 impl<T> BigRef<T> {
     /// Creates a value that is dropped when its last reference is gone.
@@ -127,6 +129,7 @@ impl<T> BigRef<T> {
     /// [`try_get`](Self::try_get).
     #[must_use = "the reference is given back when the handle is dropped"]
     #[inline]
+    #[track_caller]
     pub fn get(&self) -> BigRefHandle<T> {
         self.try_get().expect("quiescence: get() on a BigRef that has been killed")
     }

@@ -63,7 +63,8 @@ const RETRIES: u32 = 64;
 /// # Which types
 /// The value is read and written in words, each of them atomic, so that there is no data race. A
 /// padding byte has no defined value that a word could hold. So `T` must have no padding, which
-/// [`NoUninit`] asserts: numbers, arrays of them, and structs that derive it.
+/// [`NoUninit`] asserts: numbers, arrays of them, and structs that derive it. The derive is that of
+/// the crate `bytemuck`, feature `derive`, which your `Cargo.toml` has to name.
 ///
 /// ```
 /// # // As the derive of `bytemuck` writes it.

@@ -17,6 +17,9 @@ const WORD: usize = size_of::<usize>();
 /// Memory for one value.
 pub(super) struct Words<T>(UnsafeCell<Place<T>>);
 
+/// A value is written as a whole.
+impl<T: std::panic::RefUnwindSafe> std::panic::RefUnwindSafe for Words<T> {}
+
 /// Aligned for a word as well. The value is the first of its bytes.
 #[repr(C)]
 struct Place<T> {

@@ -7,7 +7,7 @@ use std::{env, fs};
 use crate::common::expect;
 
 /// What each program may use: a library of another build, with other features, is not taken.
-const USED: &str = "pub fn f() { drop(quiescence::read()); \
+const USED: &str = "pub fn f() { drop((quiescence::read(), quiescence::epoch::pin())); \
                     drop(quiescence::collections::HashMap::<u64, u64>::new()); }";
 
 /// The compiler, and the library that is there for tests.

@@ -245,8 +245,10 @@ fn references_go_where_the_guards_of_their_domain_may() {
     let _ = size_of::<RcuRef<'static, u64, Global>>();
 }
 
-/// A program, and what the compiler is to say of it: nothing, if it is fine.
-const PROGRAMS: [(&str, &str, &[&str]); 6] = [
+/// A program, what it is, and what the compiler is to say of it: nothing, if it is fine.
+type Program = (&'static str, &'static str, &'static [&'static str]);
+
+const GUARDS: [Program; 9] = [
     (
         "a guard of a sleepable domain goes to another thread",
         "static S: quiescence::Srcu = quiescence::Srcu::new();
@@ -256,7 +258,7 @@ const PROGRAMS: [(&str, &str, &[&str]); 6] = [
     (
         "a guard goes to another thread",
         "pub fn f() { let guard = quiescence::read(); std::thread::spawn(move || drop(guard)); }",
-        &["stays on the thread that began the section", "UnlikeSrcu", "`Srcu::rcu`", "Global"],
+        &["stays on the thread that made it", "UnlikeSrcu", "`Srcu::rcu`", "Global"],
     ),
     (
         "a guard of a domain made at run time is shared with another thread",
@@ -264,7 +266,7 @@ const PROGRAMS: [(&str, &str, &[&str]); 6] = [
              let guard = domain.read();
              std::thread::scope(|scope| { scope.spawn(|| drop(&guard)); });
          }",
-        &["stays on the thread that began the section", "`Srcu::rcu`", "Private"],
+        &["stays on the thread that made it", "`Srcu::rcu`", "Private"],
     ),
     (
         "a guard is held across an await",
@@ -300,21 +302,92 @@ const PROGRAMS: [(&str, &str, &[&str]); 6] = [
          pub fn g(value: &'static quiescence::Rcu<u64>) { is_send(f(value)); }",
         &["future cannot be sent between threads safely", "`Srcu::rcu`", "across an await"],
     ),
+    (
+        "a guard of a QSBR reader is shared with another thread",
+        "pub fn f(reader: &quiescence::Qsbr) {
+             let guard = reader.read();
+             std::thread::scope(|scope| { scope.spawn(|| drop(&guard)); });
+         }",
+        &["stays on the thread that made it", "`Srcu::rcu`", "Global"],
+    ),
+    (
+        "a guard of `epoch` goes to another thread",
+        "pub fn f(guard: quiescence::epoch::Guard) { std::thread::spawn(move || drop(guard)); }",
+        &["stays on the thread that made it", "`Srcu::rcu`", "Global"],
+    ),
+    (
+        "a guard of `epoch` is held across an await",
+        "fn is_send<T: Send>(_: T) {}
+         pub fn f() {
+             is_send(async {
+                 let guard = quiescence::epoch::pin();
+                 std::future::ready(()).await;
+                 drop(guard);
+             });
+         }",
+        &["future cannot be sent between threads safely", "`Srcu::rcu`", "`drop` is not enough"],
+    ),
 ];
 
-#[test]
-fn the_compiler_names_srcu_where_a_guard_leaves_its_thread() {
+const HANDLES: [Program; 3] = [
+    (
+        "a handle goes to another thread",
+        "pub fn f(reader: quiescence::Reader) { std::thread::spawn(move || drop(reader)); }",
+        &["stays on the thread that made it", "`reader()`", "Global"],
+    ),
+    (
+        "a handle of a domain made at run time is shared with another thread",
+        "pub fn f(reader: quiescence::Reader<quiescence::tag::Private>) {
+             std::thread::scope(|scope| { scope.spawn(|| drop(reader.read())); });
+         }",
+        &["stays on the thread that made it", "`reader()`", "Private"],
+    ),
+    (
+        "a QSBR reader that is offline goes to another thread",
+        "pub fn f(away: quiescence::QsbrOffline) {
+             std::thread::spawn(move || drop(away.online()));
+         }",
+        &["stays on the thread that made it", "`qsbr()`", "Global"],
+    ),
+];
+
+/// Has the compiler say of each program what it is to say, in one error that names no pointer.
+fn assert_said(programs: &[Program]) {
     let Some(compiler) = Compiler::find() else { return };
-    for (what, program, said) in PROGRAMS {
+    for (what, program, said) in programs {
         match compiler.compile(program) {
             Ok(()) => assert!(said.is_empty(), "{what}: it compiles"),
             Err(errors) => {
                 assert!(!said.is_empty(), "{what}: {errors}");
-                for said in said {
+                for said in *said {
                     assert!(errors.contains(said), "{what}: no {said:?} in {errors}");
                 }
-                assert!(!errors.contains("`*mut ()`"), "{what}: {errors}");
+                assert!(!errors.contains("`*"), "{what}: {errors}");
+                assert!(errors.contains("due to 1 previous error"), "{what}: {errors}");
             }
+        }
+    }
+}
+
+#[test]
+fn the_compiler_names_srcu_where_a_guard_leaves_its_thread() {
+    assert_said(&GUARDS);
+}
+
+#[test]
+fn the_compiler_says_where_to_get_a_handle_where_one_leaves_its_thread() {
+    assert_said(&HANDLES);
+}
+
+/// A pointer is the first thing that an author of a structure tries.
+#[test]
+fn the_compiler_says_what_can_be_retired() {
+    let Some(compiler) = Compiler::find() else { return };
+    for object in ["*mut Node", "std::ptr::NonNull<Node>", "&'static Node", "Node"] {
+        let retires = format!("pub fn f(node: {object}) {{ drop(quiescence::retire(node)); }}");
+        let errors = compiler.compile(&format!("pub struct Node; {retires}")).expect_err(object);
+        for said in ["Box<T>", "implement it", "`raw::retire_with`"] {
+            assert!(errors.contains(said), "{object}: no {said:?} in {errors}");
         }
     }
 }

@@ -6,8 +6,9 @@
 use crate::common::*;
 use std::collections::BTreeSet;
 
-use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::Operation;
+use quiescence::collections::{CopyMap, HashMap};
+use quiescence::sync::NoUninit;
 
 use crate::common::user_types::Constant;
 
@@ -253,4 +254,46 @@ fn user_code_that_used_the_map_waited_for_itself() {
     quiet(&domain);
     let reached = all_of(&domain);
     assert!(cfg!(miri) || reached == PLACES.into(), "{reached:?}");
+}
+
+/// A key. The `Hash` of one with an odd number updates the maps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+struct Counted(u64);
+
+// SAFETY: a number.
+unsafe impl NoUninit for Counted {}
+
+impl Weigh for Counted {
+    const OWNS: bool = false;
+}
+
+static COUNTS: LazyLock<HashMap<Counted, u64>> = LazyLock::new(HashMap::new);
+static COPIED_COUNTS: LazyLock<CopyMap<Counted, u64>> = LazyLock::new(CopyMap::new);
+
+impl Hash for Counted {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if self.0 % 2 == 1 {
+            COUNTS.insert(Self(self.0 % 8 + 1), self.0);
+            COPIED_COUNTS.insert(Self(self.0 % 8 + 1), self.0);
+        }
+        self.0.hash(state);
+    }
+}
+
+/// An update that moved entries hashed their keys. If these updated the map, each of those updates
+/// moved entries as well, until the stack overflowed.
+#[test]
+fn a_hash_that_updated_its_map_had_it_move_entries_without_end() {
+    const KEYS: u64 = if cfg!(miri) { 40 } else { 300 };
+    for key in 0..KEYS {
+        COUNTS.insert(Counted(2 * key + 1), key);
+        COPIED_COUNTS.insert(Counted(2 * key + 1), key);
+    }
+    let read = COUNTS.read();
+    for key in 0..KEYS {
+        assert_eq!(read.get(&Counted(2 * key + 1)), Some(&key));
+        assert_eq!(COPIED_COUNTS.get(&Counted(2 * key + 1)), Some(key));
+    }
+    assert_eq!((COUNTS.len() as u64, COPIED_COUNTS.len() as u64), (KEYS + 4, KEYS + 4));
 }

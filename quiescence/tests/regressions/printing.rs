@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use quiescence::collections::{HashMap, IdMap, List, Queue, Stack};
+use quiescence::sync::BigRef;
 use std::fmt::Debug;
 use std::panic;
 use std::sync::Mutex;
@@ -55,15 +56,23 @@ fn a_load_of_what_is_retired_was_at_no_place_of_the_program() {
     domain.barrier();
 }
 
+/// Each call panics with `said`, at a line of this file. In a process of its own.
+fn refused_here(calls: &[&dyn Fn()], said: &str) {
+    static PLACE: Mutex<String> = Mutex::new(String::new());
+    panic::set_hook(Box::new(|info| {
+        info.location().expect("known").file().clone_into(&mut PLACE.lock().unwrap());
+    }));
+    for (number, call) in calls.iter().enumerate() {
+        assert!(panic_of(call).contains(said));
+        assert!(PLACE.lock().unwrap().ends_with("printing.rs"), "call {number}: {PLACE:?}");
+    }
+}
+
 /// The panic was at a line of the library: in a program with many calls it did not say which.
 #[test]
 #[cfg_attr(miri, ignore = "needs a process of its own")]
 fn a_guard_of_another_domain_was_refused_at_no_place_of_the_program() {
-    static PLACE: Mutex<String> = Mutex::new(String::new());
     in_its_own_process!();
-    panic::set_hook(Box::new(|info| {
-        info.location().expect("known").file().clone_into(&mut PLACE.lock().unwrap());
-    }));
     let (mine, other) = (Domain::new(), Domain::new());
     let value = Rcu::new_in(7, mine.clone());
     let option = RcuOption::new_in(Some(7), mine.clone());
@@ -84,8 +93,19 @@ fn a_guard_of_another_domain_was_refused_at_no_place_of_the_program() {
         &|| _ = ids.read_in(&guard),
         &|| _ = list.iter(&guard),
     ];
-    for (number, call) in calls.iter().enumerate() {
-        assert!(panic_of(call).contains("of another domain"));
-        assert!(PLACE.lock().unwrap().ends_with("printing.rs"), "call {number}: {PLACE:?}");
-    }
+    refused_here(&calls, "of another domain");
+}
+
+/// So was that of a cookie of another domain, and of a reference to what was killed.
+#[test]
+#[cfg_attr(miri, ignore = "needs a process of its own")]
+fn a_cookie_of_another_domain_was_refused_at_no_place_of_the_program() {
+    in_its_own_process!();
+    let (mine, cookie) = (Domain::new(), Domain::new().start_poll());
+    let calls: [&dyn Fn(); 3] =
+        [&|| _ = mine.poll(cookie), &|| mine.wait(cookie), &|| drop(mine.wait_async(cookie))];
+    refused_here(&calls, "another domain's");
+    let killed = BigRef::new(7);
+    killed.kill();
+    refused_here(&[&|| drop(killed.get())], "has been killed");
 }

@@ -2,8 +2,14 @@
 //! closure that a runner of a callback queue calls.
 
 use crate::common::*;
-use quiescence::Guard;
 use quiescence::callback_queue::{CallbackQueue, Left, Wakes};
+use quiescence::collections::{HashMap, IdMap, List};
+use quiescence::hazard::HazardDomain;
+use quiescence::sync::{BigRef, BigRefHandle, Latch, SeqLock};
+use quiescence::tag::Sleepable;
+use quiescence::{Guard, OwnedRcuRef, Qsbr, QsbrGuard, RcuRef, Reader, Unlinked};
+use std::hash::RandomState;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::heads::push;
 
@@ -132,4 +138,17 @@ fn what_a_panic_left_over_the_limit_is_settled_when_a_later_section_ends() {
         assert!(!in_section(), "it is over the limit still");
         assert!(in_section(), "settled when the section before ended");
     }
+}
+
+/// Only what is in the global domain could be used in `catch_unwind` without `AssertUnwindSafe`,
+/// though a panic leaves the others whole as well: their states have cells within. So had slots.
+#[test]
+fn a_domain_made_at_run_time_was_not_unwind_safe_nor_what_it_protects() {
+    fn unwinds<T: UnwindSafe + RefUnwindSafe>() {}
+    unwinds::<(Domain, Domain<Sleepable>, HazardDomain, AtLimit)>();
+    unwinds::<(Rcu<u64, Private>, RcuOption<u64, Sleepable>, Unlinked<u64, Private>)>();
+    unwinds::<(HashMap<u64, u64, RandomState, Private>, IdMap<u64, Sleepable>)>();
+    unwinds::<(List<u64, Private>, Reader, Qsbr<Private>, QsbrGuard<'_>)>();
+    unwinds::<(Guard<'_>, RcuRef<'_, u64>, RcuRef<'_, u64, Private>, OwnedRcuRef<u64>)>();
+    unwinds::<(SeqLock<u64>, Latch<u64>, BigRef<u64>, BigRefHandle<u64>)>();
 }

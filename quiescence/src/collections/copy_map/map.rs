@@ -50,7 +50,7 @@ use crate::sync::NoUninit;
 /// // Together more than 48 bytes.
 /// quiescence::collections::CopyMap::<u64, [u64; 6]>::new();
 /// ```
-/// ```compile_fail,E0277
+/// ```compile_fail,E0599
 /// quiescence::collections::CopyMap::<u64, (u8, u64)>::new(); // padding
 /// ```
 ///
@@ -85,7 +85,8 @@ use crate::sync::NoUninit;
 /// panics, the pair has not changed, nor have the pairs that follow it in `retain`, `clear` and
 /// `extend`. `Hash` of keys in the map is called by updates while a table moves, by iterators, and
 /// so by `retain`, `clear`, `==`, `Debug` and `Serialize`. If it panics, so do they, and the
-/// iterator skips some pairs.
+/// iterator skips some pairs. If it calls `reserve` or shrinks the map each time, it recurses until
+/// the stack overflows.
 ///
 /// A signal handler must not use a map if it may have interrupted an update or look-up of it, or if
 /// any thread may be updating it: a look-up may then allocate. In a child made by `fork` while

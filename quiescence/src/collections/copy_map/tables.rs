@@ -30,6 +30,7 @@ use super::bucket::{Bucket, HERE, LOCKED, ONE, Seen};
 use super::spare::{Nodes, Spare};
 use crate::collections::hash_map::Operation;
 use crate::collections::lines::Lines;
+use crate::collections::moving;
 use crate::collections::patience::Patience;
 use crate::collections::tags;
 use crate::os::sync::{self, AtomicPtr, AtomicU64, Mutex, Rank};
@@ -257,7 +258,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
     ) -> Result<Option<(K, V)>, T> {
         // Relaxed: a hint.
         if !self.next.load(Relaxed).is_null() {
-            self.help(STEP, &hash_of);
+            moving::help(|| self.help(STEP, &hash_of));
         }
         let (tag, mut spare) = (tags::of_hash(hash), Spare::of(&self.nodes));
         loop {

@@ -62,7 +62,8 @@ pub(super) struct Entry<K, V> {
 /// want a reference to the previous or the current value. A thread may update the map while it
 /// holds guards, and references into the map: an update waits for readers only at the domain's
 /// limit, and only outside of sections. User code, such as `Hash` and `Eq` of keys, is called under
-/// no lock, and may use the map.
+/// no lock, and may use the map. But a `Hash` that calls [`reserve`](Self::reserve) or shrinks the
+/// map each time recurses until the stack overflows: moving entries hashes their keys.
 ///
 /// # Memory
 /// Key and value share one box. A box that is replaced or removed is retired in the domain, and

@@ -15,7 +15,7 @@ use super::known::{Known, Seen, is_key};
 use super::map::{Entry, HashMap};
 use super::search::search_further;
 use super::table::TableRef;
-use crate::collections::tags;
+use crate::collections::{moving, tags};
 use crate::domain::sections;
 use crate::domain::tag::DomainTag;
 use crate::os::memory::prefetch;
@@ -499,7 +499,7 @@ where
         loop {
             let mut table = self.own_table();
             if table.next().is_some() && !garbage.has_helped.replace(true) {
-                self.help(table, garbage);
+                moving::help(|| self.help(table, garbage));
             }
             if known.is_none() {
                 // SAFETY: loaded in the section.

@@ -13,7 +13,7 @@ use super::deferred::{Function, Object};
 use super::due;
 use super::pointable::Pointable;
 use super::shared::Shared;
-use crate::domain::guard::{self, Global};
+use crate::domain::guard::{self, Global, GuardsChangeThreads};
 use crate::gp::slot::Slot;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer::{self, Patience};
@@ -40,6 +40,13 @@ pub struct Guard {
     /// due ([`DUE`]).
     local: Cell<*const Local>,
 }
+
+// SAFETY: never: no type implements `GuardsChangeThreads`. (Without `for` that is an error here.)
+#[doc(hidden)]
+unsafe impl Send for Guard where for<'never> Global: GuardsChangeThreads {}
+// SAFETY: as above.
+#[doc(hidden)]
+unsafe impl Sync for Guard where for<'never> Global: GuardsChangeThreads {}
 
 /// The bits of a pointer to a registration that are not the address's: what a guard's thread has to
 /// do, once it is not pinned any more.

@@ -44,6 +44,7 @@ impl<K: DomainTag> Domain<K> {
     ///
     /// # Panics
     /// If the cookie belongs to another domain.
+    #[track_caller]
     pub fn wait_async(&self, cookie: Cookie) -> impl Future<Output = ()> + Send + use<K> {
         GracePeriod::of(self.clone(), self.own(cookie))
     }
