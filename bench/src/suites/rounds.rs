@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::sample::Sample;
 use crate::slices::{self, COUNTED_MIN, Flaws, Missing, Row, RunVerdict, Wanted, Watch};
-use crate::statistics::{Ratio, Spread, paired_ratio, spread};
+use crate::statistics::{OfRound, Ratio, Spread, in_pairs, paired_ratio, spread};
 use crate::{Error, Host};
 
 /// How often a measurement is tried until it counts; half as often after each one that did not work
@@ -81,7 +81,7 @@ pub struct Series {
     pub ours: bool,
     /// For each metric, one value for each round, or for each slice that counts.
     pub values: Vec<Vec<f64>>,
-    /// The numbers of these rounds; of slices none.
+    /// The numbers of these rounds; all slices are of one.
     rounds: Vec<u32>,
     /// Why there are none.
     pub missing: Option<Missing>,
@@ -121,17 +121,11 @@ impl Case {
     /// same time. Nothing if either has no figure.
     pub fn ratio(&self, rival: &str, base: &str, metric: usize) -> Option<Ratio> {
         let [rival, base] = [self.rival(rival)?, self.rival(base)?];
-        let is_of_both = |one: &Series, other: &Series, number: usize| {
-            let round = one.rounds.get(number);
-            round.is_none_or(|round| other.rounds.contains(round))
+        let values = |one: &Series| -> Vec<OfRound> {
+            one.rounds.iter().copied().zip(one.values[metric].iter().copied()).collect()
         };
-        let values = |one: &Series, other: &Series| -> Vec<f64> {
-            let values = one.values[metric].iter().enumerate();
-            values.filter(|(at, _)| is_of_both(one, other, *at)).map(|(_, value)| *value).collect()
-        };
-        let [rival, base] = [values(rival, base), values(base, rival)];
-        let both = rival.len().min(base.len());
-        (both > 0).then(|| paired_ratio(&rival[..both], &base[..both]))
+        let [rival, base] = in_pairs(&values(rival), &values(base));
+        (!rival.is_empty()).then(|| paired_ratio(&rival, &base))
     }
 }
 
@@ -208,6 +202,7 @@ impl<'a> Session<'a> {
         let wanted = Wanted::in_time(budget * self.rounds, self.generator.random());
         let (measured, run) = slices::run(rows, &Wanted { pin: self.pin, ..wanted }, self.host);
         for (rival, measured) in case.rivals.iter_mut().zip(measured) {
+            rival.rounds = vec![0; measured.values.len()];
             rival.values[0] = measured.values;
             rival.missing = measured.missing;
         }
@@ -345,6 +340,7 @@ mod tests {
         let mut case = case();
         case.rivals[0].values[0] = vec![1.0, 2.0, 3.0, 4.0, 5.0];
         case.rivals[1].values[0] = vec![2.0, 4.0, 6.0, 8.0, 10.0, 1000.0, 1000.0];
+        case.rivals.iter_mut().for_each(|rival| rival.rounds = vec![0; rival.values[0].len()]);
         case.rivals[2].missing = Some(Missing::NoTime);
         assert_eq!(case.ratio("b", "a", 0).unwrap().median, 2.0);
         assert_eq!(case.ratio("a", "b", 0).unwrap().median, 0.5);

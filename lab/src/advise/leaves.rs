@@ -236,7 +236,8 @@ mod tests {
     fn ranking(by: By, slices: [&[f64]; 2]) -> Ranking {
         let places = PAIR.iter().zip(slices).map(|(name, slices)| {
             let speed = slices.first().copied().unwrap_or(1.0);
-            Place { slices: slices.to_vec(), ..place(name, 1, speed) }
+            let slices = slices.iter().map(|speed| (0, *speed)).collect();
+            Place { slices, ..place(name, 1, speed) }
         });
         Ranking { by, places: places.collect(), ..Ranking::default() }
     }

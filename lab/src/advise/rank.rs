@@ -1,7 +1,7 @@
 //! Who is first, and who cannot be told apart from whom.
 
 use bench::advise::{Design, Series, designs};
-use bench::statistics::{Ratio, Spread, median, spread};
+use bench::statistics::{OfRound, Ratio, Spread, median, spread};
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -18,29 +18,31 @@ pub(super) enum By {
     /// The time of slices that count.
     #[default]
     Wall,
-    /// The CPU time of all slices, since a design has too few that count.
+    /// The CPU time of all slices, since a design has too few that count, of one thread or of more
+    /// than there are CPUs.
     Cpu,
 }
 
 impl By {
-    /// By time, if all that were measured have figures, but for those whose CPU time alone is far
-    /// behind: with a lock for all, threads seldom have their CPUs at once.
-    pub(super) fn of(all: &[Series]) -> By {
-        let cpu_ns = |one: &Series| median(&mut one.cpu_ns.clone());
+    /// By time, if threads can meet, or if all that were measured have figures, but for those whose
+    /// CPU time alone is far behind. In the CPU time of threads that could meet and did not is
+    /// nothing of what they cost each other: a lock that no other thread wants is cheap.
+    pub(super) fn of(all: &[Series], can_meet: bool) -> By {
+        let cpu_ns = |one: &Series| middle(&one.cpu_ns);
         let measured = || all.iter().filter(|one| !one.cpu_ns.is_empty());
         let least = measured().map(cpu_ns).fold(f64::INFINITY, f64::min);
         let lacks = |one: &Series| !one.has_figure() && cpu_ns(one) <= GIVEN_UP * least;
-        if measured().any(lacks) { By::Cpu } else { By::Wall }
+        if !can_meet && measured().any(lacks) { By::Cpu } else { By::Wall }
     }
 
     /// Operations a second of so many threads that have CPUs, one value for each slice.
-    pub(super) fn speeds(self, series: &Series, threads: u32) -> Vec<f64> {
+    pub(super) fn speeds(self, series: &Series, threads: u32) -> Vec<OfRound> {
         let ns = match self {
             By::Wall if !series.has_figure() => &[][..],
             By::Wall => &series.ns,
             By::Cpu => &series.cpu_ns,
         };
-        ns.iter().map(|ns| f64::from(threads) * 1e9 / ns).collect()
+        ns.iter().map(|(round, ns)| (*round, f64::from(threads) * 1e9 / ns)).collect()
     }
 
     /// What the order is by, in words.
@@ -50,6 +52,30 @@ impl By {
             By::Cpu => &TEXTS["ranked-by-cpu-time"],
         }
     }
+}
+
+/// How many times as fast `one` is at least as another one, of which only the CPU time is known. An
+/// operation takes that at least. As no thread has its caches to itself where it loses its CPU, it
+/// is compared with the CPU time of `one`, too.
+pub(super) fn bound(one: &Series, other: &Series) -> Ratio {
+    let beside = |by: By| advantage(&by.speeds(one, 1), &By::Cpu.speeds(other, 1));
+    let [wall, cpu] = [By::Wall, By::Cpu].map(beside);
+    let [low, median] = [wall.low.min(cpu.low), wall.median.min(cpu.median)];
+    Ratio { median, low, high: f64::INFINITY }
+}
+
+/// Whether so many threads are several, each of which can have a CPU.
+pub(super) fn can_meet(threads: u32, cpus: u32) -> bool {
+    (2..=cpus).contains(&threads)
+}
+
+/// The values, without their rounds.
+fn values(of_rounds: &[OfRound]) -> Vec<f64> {
+    of_rounds.iter().map(|(_, value)| *value).collect()
+}
+
+fn middle(of_rounds: &[OfRound]) -> f64 {
+    median(&mut values(of_rounds))
 }
 
 /// The order in which a table's designs came in.
@@ -102,7 +128,7 @@ pub(super) struct Place {
     /// Reads that saw a wrong value.
     pub(super) checksum_errors: u64,
     /// What all this comes from: operations a second of each slice.
-    pub(super) slices: Vec<f64>,
+    pub(super) slices: Vec<OfRound>,
 }
 
 impl Place {
@@ -125,7 +151,7 @@ impl Serialize for Place {
             "ours": design.ours,
             "index": design.index,
             "slices": self.slices.len(),
-            "operations_per_second_of_slices": &self.slices,
+            "operations_per_second_of_slices": values(&self.slices),
             "operations_per_second": self.throughput,
             "best_is_faster": self.best_is_faster,
             "standing": self.standing,
@@ -165,8 +191,8 @@ impl Latency {
 }
 
 /// Which of these is the fastest, by the median. None, without any value.
-pub(super) fn fastest(speeds: &[Vec<f64>]) -> Option<usize> {
-    let middle = |index: &usize| median(&mut speeds[*index].clone());
+pub(super) fn fastest(speeds: &[Vec<OfRound>]) -> Option<usize> {
+    let middle = |index: &usize| middle(&speeds[*index]);
     let measured = (0..speeds.len()).filter(|index| !speeds[*index].is_empty());
     measured.max_by(|a, b| middle(a).total_cmp(&middle(b)))
 }
@@ -174,32 +200,34 @@ pub(super) fn fastest(speeds: &[Vec<f64>]) -> Option<usize> {
 /// Ranks the series, which so many threads made on so many CPUs. A design shares the rank of the
 /// fastest one that it is equal to.
 ///
-/// Series differ in length where more was measured near a decision. Two are compared by the slices
-/// that both have.
+/// Series differ in length where more was measured near a decision, or did not count. Two are
+/// compared by the slices that both have of a round.
 pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
-    let by = By::of(series);
+    let by = By::of(series, can_meet(threads, cpus));
     let unranked = |one: &Series| Unranked {
         name: one.design.name,
         missing: one.missing.as_ref().map(ToString::to_string).unwrap_or_default(),
     };
-    let speeds: Vec<Vec<f64>> =
+    let speeds: Vec<Vec<OfRound>> =
         series.iter().map(|one| by.speeds(one, threads.min(cpus.max(1)))).collect();
     let mut ranking = Ranking { by, ..Ranking::default() };
     let Some(best) = fastest(&speeds) else {
         ranking.unranked = series.iter().map(unranked).collect();
         return ranking;
     };
-    let mut order: Vec<(usize, Ratio)> = Vec::new();
+    let (mut order, mut unknown) = (Vec::new(), Vec::new());
     for (index, (one, own)) in series.iter().zip(&speeds).enumerate() {
         if own.is_empty() {
             ranking.unranked.push(unranked(one));
+            unknown.push(one);
         } else if index == best {
             order.push((index, Ratio { median: 1.0, low: 1.0, high: 1.0 }));
         } else {
             order.push((index, advantage(&speeds[best], own)));
         }
     }
-    order.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
+    order.sort_by(|a: &(usize, Ratio), b| a.1.median.total_cmp(&b.1.median));
+    let mut beyond = Vec::new();
     let mut leader = (best, 1);
     for (number, (index, best_is_faster)) in (1..).zip(order) {
         let (one, own) = (&series[index], &speeds[index]);
@@ -208,36 +236,38 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
         if !Standing::of(&of_leader).is_in_set() {
             leader = (index, number);
         }
+        beyond.push(unknown.iter().map(|other| 1.0 / bound(one, other).low).fold(1.0, f64::max));
         ranking.places.push(Place {
             design: one.design,
             rank: leader.1,
-            throughput: spread(own),
+            throughput: spread(&values(own)),
             best_is_faster,
             standing: Standing::of(&best_is_faster),
             lost_percent_at_most: None,
-            cpu_ns: spread(&one.cpu_ns),
+            cpu_ns: spread(&values(&one.cpu_ns)),
             update_ns: Latency::of(&one.update_ns),
             unreclaimed_peak: one.unreclaimed_peak,
             checksum_errors: one.checksum_errors,
             slices: own.clone(),
         });
     }
-    for index in 0..ranking.places.len() {
-        ranking.places[index].lost_percent_at_most = lost(&ranking.places, index);
+    for (index, beyond) in beyond.into_iter().enumerate() {
+        ranking.places[index].lost_percent_at_most = lost(&ranking.places, index, beyond);
     }
     ranking.places.sort_by_key(|place| (place.rank, place.simplicity()));
     ranking
 }
 
 /// What is lost at most with one of these designs beside each that is not shown to be slower than
-/// the best by more than the zone: also with the best, which only seems to be it.
-fn lost(places: &[Place], index: usize) -> Option<f64> {
+/// the best by more than the zone: also with the best, which only seems to be it. One without a
+/// figure is at most `beyond` times as fast.
+fn lost(places: &[Place], index: usize, beyond: f64) -> Option<f64> {
     let may_be_best =
         |(i, place): &(usize, &Place)| *i != index && place.best_is_faster.low <= ZONE;
     let others = places.iter().enumerate().filter(may_be_best);
     let most = others
         .map(|(_, other)| advantage(&other.slices, &places[index].slices).high)
-        .fold(1.0, f64::max);
+        .fold(beyond, f64::max);
     lost_percent_at_most(most)
 }
 
@@ -276,7 +306,7 @@ pub(super) mod tests {
             update_ns: None,
             unreclaimed_peak: 0,
             checksum_errors: 0,
-            slices: vec![throughput; 5],
+            slices: vec![(0, throughput); 5],
         }
     }
 
@@ -284,7 +314,8 @@ pub(super) mod tests {
         let all = designs(bench::advise::Workload::Table);
         let mut one = Series::new(all.iter().find(|one| one.name == name).expect(name));
         let wobble = [0.0, 1.0, -1.0, 0.5, -0.5];
-        one.ns = (0..count).map(|slice| ns * (1.0 + noise * wobble[slice % 5])).collect();
+        let value = |slice| (0, ns * (1.0 + noise * wobble[slice % 5]));
+        one.ns = (0..count).map(value).collect();
         one.cpu_ns.clone_from(&one.ns);
         one
     }
@@ -316,19 +347,41 @@ pub(super) mod tests {
         let mut few = series("std-mutex", 10.0, 0.0, 40);
         few.ns.truncate(4);
         let mut slow = series("quiescence", 5.0, 0.0, 40);
-        slow.cpu_ns = vec![30.0; 40];
+        slow.cpu_ns = vec![(0, 30.0); 40];
         let none = Series { cpu_ns: Vec::new(), ..series("papaya", 1.0, 0.0, 0) };
         let ranking = rank(&[few.clone(), slow.clone(), none], 4, 2);
         assert_eq!(ranking.by, By::Cpu);
         assert_eq!(ranks(&ranking), [(1, "std-mutex"), (2, "quiescence")]);
         assert_eq!(ranking.places[0].throughput.median, 2e8, "as many threads as have CPUs");
         assert_eq!(ranking.unranked.len(), 1, "without a figure there is no rank");
-        assert_eq!(rank(&[slow.clone()], 2, 2).by, By::Wall);
-        slow.cpu_ns = vec![4.0; 40];
-        let ranking = rank(&[few, slow], 2, 2);
+        assert_eq!(rank(&[slow.clone()], 3, 2).by, By::Wall);
+        slow.cpu_ns = vec![(0, 4.0); 40];
+        let ranking = rank(&[few, slow], 1, 2);
         assert_eq!((ranks(&ranking), ranking.by), (vec![(1, "quiescence")], By::Wall));
         assert_eq!(ranking.unranked[0].name, "std-mutex", "its CPU time alone is far behind");
         assert!(rank(&[], 2, 2).places.is_empty());
+    }
+
+    /// All were ranked by CPU time where threads had not met, in which a lock waits for nobody.
+    #[test]
+    fn by_cpu_time_of_threads_that_can_meet_one_may_be_faster_and_is_not_ranked() {
+        let of = |name, cpu_ns| {
+            let mut one = series(name, 60.0, 0.01, 40);
+            one.cpu_ns.iter_mut().for_each(|(_, ns)| *ns *= cpu_ns / 60.0);
+            one
+        };
+        let lost = |lock_ns, slices| {
+            let mut lock = of("std-mutex", lock_ns);
+            lock.ns.truncate(4);
+            lock.cpu_ns.truncate(slices);
+            let ranking = rank(&[lock, of("quiescence", 58.0)], 2, 2);
+            assert_eq!((ranks(&ranking), ranking.by), (vec![(1, "quiescence")], By::Wall));
+            assert_eq!(ranking.unranked[0].name, "std-mutex");
+            ranking.places[0].lost_percent_at_most
+        };
+        assert!((50.0..53.0).contains(&lost(30.0, 40).unwrap()), "twice as fast at most");
+        assert!(lost(55.0, 40).unwrap() < 12.0);
+        assert_eq!([lost(80.0, 40), lost(80.0, 2)], [Some(0.0), None], "of two slices");
     }
 
     /// "At most 0 % lost" was said of the first, where the second may be twice as fast.
