@@ -70,12 +70,13 @@ impl Run<'_> {
     /// The rankings, the leaves of the decision tree and the sweeps.
     fn race(&self, report: &mut Report<'_>, output: &mut Output) {
         let cpus = self.machine.cpus.len() as u32;
-        let deadline = self.deadline(QUICK_RANKING);
-        let (seed, lost) = (self.args.seed, Duration::ZERO);
+        let (seed, deadline, lost) = (self.args.seed, None, Duration::ZERO);
         let mut track = Track { output, seed, cpus, deadline, lost };
         let mut first = None;
         let tables = self.tables();
         for (number, keys) in (1..).zip(&tables) {
+            // The first one leaves time for the second.
+            track.deadline = self.deadline(QUICK_RANKING * number / tables.len() as u32);
             let plan = self.plan(keys, &self.workload);
             let mut contenders = track.prepare(self.workload.measured(), &[], &plan);
             let rounds = Rounds {
@@ -103,7 +104,8 @@ impl Run<'_> {
             drop(contenders);
             return self.curves(report, &mut track);
         }
-        let leaders = sweep::leaders(&report.tables[0].places, self.args.quick);
+        let choice = report.advice().first().map(|one| one.choice.design.name);
+        let leaders = sweep::leaders(&report.tables[0].places, choice, self.args.quick);
         contenders.retain(|one| leaders.contains(one.design.name));
         let load = (&self.workload, &tables[0]);
         let threads = if self.args.quick { None } else { Some(self.thread_counts()) };

@@ -8,8 +8,10 @@ use bench::advise::{Need, Question};
 use bench::units;
 use serde::Serialize;
 
+use super::decide::Standing;
 use super::leaves::LeafFigure;
 use super::rank::{Place, best};
+use super::sweep::is_behind;
 use crate::workload::Workload;
 
 /// Bytes of a value that readers copy, at most.
@@ -98,10 +100,13 @@ impl Path {
         if self.asks_more_than_speed {
             return format!("{more}; the first of the ranking, {first}, is {times} times as fast.");
         }
-        if leaf.standing.is_in_set() {
-            return "The measurement agrees with the tree.".to_owned();
+        match leaf.standing {
+            Standing::In => "The measurement agrees with the tree.".to_owned(),
+            Standing::Out if is_behind(leaf) => {
+                format!("The measurement disagrees here: {first} is {times} times as fast.")
+            }
+            _ => "Too few slices count to tell whether the measurement agrees.".to_owned(),
         }
-        format!("The measurement disagrees here: {first} is {times} times as fast.")
     }
 }
 
