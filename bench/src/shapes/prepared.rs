@@ -13,10 +13,10 @@ use super::subject::{Job, Subject};
 use super::table::Key;
 use super::value::Ledger;
 use crate::freed::drain;
-use crate::slices::Part;
+use crate::slices::{PARTS, Part};
 
 /// Operations between two looks whether the slice is over, and between two quiescent states of
-/// QSBR.
+/// QSBR; fewer where so many are more than the time between two looks of other slices.
 const CHUNK: usize = 32;
 
 /// Updates of each thread in a slice whose latencies are kept.
@@ -134,10 +134,11 @@ impl<S: Subject> Prepared for Ready<S> {
         let job = Job { plan, ledger: self.ledger };
         let mut thread = self.shared.thread();
         let mut left = part.count;
+        let chunk_max = CHUNK.min(part.count.div_ceil(PARTS as u64) as usize);
         let begin = Instant::now();
         while left > 0 && !operations.is_empty() && !part.is_over() {
             let rest = &operations[seat.next..];
-            let chunk = &rest[..rest.len().min(CHUNK).min(left as usize)];
+            let chunk = &rest[..rest.len().min(chunk_max).min(left as usize)];
             for &operation in chunk {
                 self.step(&job, operation, &mut thread, seat, part.slice);
             }
