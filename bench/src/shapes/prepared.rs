@@ -2,8 +2,8 @@
 //!
 //! The loop is the same for every design and compiled once for each. A slice continues the
 //! operations where the last one of its thread ended, and looks every few of them whether another
-//! thread is done. Its thread registers before, and leaves after what is timed. Between two slices
-//! the design frees what it can.
+//! thread is done. Its thread registers before, and leaves after what is timed. What is replaced in
+//! a slice is freed in later ones, as in a program: a design that frees late pays for that, too.
 
 use std::time::{Duration, Instant};
 
@@ -126,9 +126,6 @@ impl<S: Subject> Prepared for Ready<S> {
     fn work(&self, plan: &Plan, part: &Part<'_>, seat: &mut Seat) -> Duration {
         if part.slice.is_some() {
             seat.update_ns.reserve_exact(LATENCIES);
-        } else if part.me == 0 {
-            // Before the warm-up, so that no slice has the garbage of the last one.
-            self.flush();
         }
         let operations = &*plan.operations[part.me];
         let job = Job { plan, ledger: self.ledger };
@@ -176,7 +173,54 @@ impl<S: Subject> Prepared for Ready<S> {
 mod tests {
     use super::super::{Keyed, Whole};
     use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use crate::cases::loops::tests::{Slow, is_of_operations};
+
+    static FLUSHES: AtomicU64 = AtomicU64::new(0);
+
+    /// Leaves all that it has replaced to be freed later.
+    struct Late;
+
+    impl Subject for Late {
+        type Thread = ();
+
+        fn new(_: &Job<'_>) -> Self {
+            Self
+        }
+
+        fn thread(&self) {}
+
+        fn read(&self, _: &Job<'_>, _: Operation, (): &mut ()) -> bool {
+            false
+        }
+
+        fn change(&self, _: &Job<'_>, _: Operation, (): &mut (), _: u32) -> bool {
+            true
+        }
+
+        fn flush(&self) {
+            FLUSHES.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// It was freed before each slice, which was not timed: designs that free in batches of more
+    /// than the updates of a slice were a fifth faster than in a program.
+    #[test]
+    fn what_a_slice_has_replaced_is_not_freed_for_nothing() {
+        let plan = Plan {
+            keys: [].into(),
+            value_bytes: 8,
+            work: 0,
+            operations: [[Operation::update(0)].into()].into(),
+            limit: 0,
+        };
+        let (ready, mut seat) = (Ready::<Late>::boxed(&plan), Seat::new(0));
+        (0..2).for_each(|_| _ = ready.work(&plan, &Part::alone(0, 100), &mut seat));
+        assert_eq!(FLUSHES.load(Ordering::Relaxed), 0);
+        ready.settle();
+        assert_ne!(FLUSHES.load(Ordering::Relaxed), 0);
+    }
 
     #[test]
     fn neither_registering_nor_leaving_is_timed() {
