@@ -21,8 +21,10 @@ mod tree;
 mod verdict;
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::LazyLock;
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use bench::units;
@@ -77,7 +79,9 @@ enum Part {
 pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit> {
     let start = Instant::now();
     let machine = Machine::detect();
-    let workload = args.workload.clone().resolve(machine.cpus.len(), args.quick)?;
+    // A control group may allow less time than its CPUs have: then more threads never run at once.
+    let cpus = available_parallelism().map_or(usize::MAX, NonZero::get).min(machine.cpus.len());
+    let workload = args.workload.clone().resolve(cpus, args.quick)?;
     let keys = keys::read(workload.keys.as_deref(), workload.keys_max)?;
     check_memory(&machine, &workload, &keys)?;
     machine.print(output);
