@@ -3,6 +3,7 @@
 
 use bench::advise::KeyIndex;
 use bench::units;
+use quiescence::tuning::Fences;
 
 use super::TEXTS;
 use super::rank::Place;
@@ -32,7 +33,10 @@ pub(super) fn disclosures(workload: &Workload, places: &[Place]) -> Vec<String> 
     let of_designs =
         of_designs.map(|(text, names)| TEXTS[text].replace("{names}", &listed(&names)));
     let of_queues = (workload.kind == Kind::Queue).then(|| TEXTS["stack"].clone());
-    of_designs.chain(of_queues).collect()
+    let is_portable = quiescence::tuning::fences() == Fences::Portable;
+    let is_of_ours = is_portable && places.iter().any(|place| place.design.ours);
+    let of_fences = is_of_ours.then(|| TEXTS["portable"].clone());
+    of_designs.chain(of_queues).chain(of_fences).collect()
 }
 
 /// The program of the recommended design, and what has to be said before it.
