@@ -64,20 +64,14 @@ pub fn spread(values: &[f64]) -> Spread {
 /// A value, and the number of the round that it is of.
 pub type OfRound = (u32, f64);
 
-/// The values that both sides have of a round, in pairs: each with one of the same round. Where one
-/// side has more of a round than the other, its last ones are left out.
-pub fn in_pairs(a: &[OfRound], b: &[OfRound]) -> [Vec<f64>; 2] {
-    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
-    let mut pairs = [Vec::new(), Vec::new()];
-    while let (Some(&&(of_one, one)), Some(&&(of_other, other))) = (a.peek(), b.peek()) {
-        if of_one == of_other {
-            pairs[0].push(one);
-            pairs[1].push(other);
-        }
-        a.next_if(|_| of_one <= of_other);
-        b.next_if(|_| of_other <= of_one);
-    }
-    pairs
+/// The values that both sides have of a round, in pairs: each with one of the same round. Both are
+/// in the order of their rounds. Where one side has more of a round than the other, its last ones
+/// are left out.
+pub fn in_pairs(a: &[OfRound], b: &[OfRound]) -> (Vec<f64>, Vec<f64>) {
+    let of_round = |one: &[OfRound]| &b[b.partition_point(|other| other.0 < one[0].0)..];
+    let rounds = a.chunk_by(|one, next| one.0 == next.0);
+    let beside = rounds.flat_map(|one| one.iter().zip(of_round(one)));
+    beside.filter(|(one, other)| one.0 == other.0).map(|(one, other)| (one.1, other.1)).unzip()
 }
 
 fn ratios(a: &[f64], b: &[f64]) -> Vec<f64> {

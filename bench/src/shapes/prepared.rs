@@ -3,7 +3,9 @@
 //! The loop is the same for every design and compiled once for each. A slice continues the
 //! operations where the last one of its thread ended, and looks every few of them whether another
 //! thread is done. Its thread registers before, and leaves after what is timed. What is replaced in
-//! a slice is freed in later ones, as in a program: a design that frees late pays for that, too.
+//! a slice is freed in later ones, as in a program: a design that frees late pays for that, too, but
+//! for what still waits at the end of a round. Designs that share a domain free some of each
+//! other's objects: a thread frees about as many as it retires, so each pays for its own number.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +18,7 @@ use crate::freed::drain;
 use crate::slices::{PARTS, Part};
 
 /// Operations between two looks whether the slice is over, and between two quiescent states of
-/// QSBR; fewer where so many are more than the time between two looks of other slices.
+/// QSBR. A slice of fewer and longer operations has [`PARTS`] looks, too.
 const CHUNK: usize = 32;
 
 /// Updates of each thread in a slice whose latencies are kept.
@@ -115,11 +117,6 @@ impl<S: Subject> Ready<S> {
             self.ledger.replaced.add(1);
         }
     }
-
-    /// Lets the design free what it can.
-    fn flush(&self) {
-        drain(FLUSH_PATIENCE, || self.ledger.unreclaimed(), || self.shared.flush());
-    }
 }
 
 impl<S: Subject> Prepared for Ready<S> {
@@ -153,7 +150,7 @@ impl<S: Subject> Prepared for Ready<S> {
     }
 
     fn settle(&self) -> u64 {
-        self.flush();
+        drain(FLUSH_PATIENCE, || self.ledger.unreclaimed(), || self.shared.flush());
         self.shared.errors_at_rest()
     }
 

@@ -81,7 +81,7 @@ pub struct Series {
     pub ours: bool,
     /// For each metric, one value for each round, or for each slice that counts.
     pub values: Vec<Vec<f64>>,
-    /// The numbers of these rounds; all slices are of one.
+    /// The numbers of these rounds; of slices, which are all of one, none.
     rounds: Vec<u32>,
     /// Why there are none.
     pub missing: Option<Missing>,
@@ -122,9 +122,10 @@ impl Case {
     pub fn ratio(&self, rival: &str, base: &str, metric: usize) -> Option<Ratio> {
         let [rival, base] = [self.rival(rival)?, self.rival(base)?];
         let values = |one: &Series| -> Vec<OfRound> {
-            one.rounds.iter().copied().zip(one.values[metric].iter().copied()).collect()
+            let rounds = one.rounds.iter().copied().chain(std::iter::repeat(0));
+            rounds.zip(one.values[metric].iter().copied()).collect()
         };
-        let [rival, base] = in_pairs(&values(rival), &values(base));
+        let (rival, base) = in_pairs(&values(rival), &values(base));
         (!rival.is_empty()).then(|| paired_ratio(&rival, &base))
     }
 }
@@ -202,7 +203,6 @@ impl<'a> Session<'a> {
         let wanted = Wanted::in_time(budget * self.rounds, self.generator.random());
         let (measured, run) = slices::run(rows, &Wanted { pin: self.pin, ..wanted }, self.host);
         for (rival, measured) in case.rivals.iter_mut().zip(measured) {
-            rival.rounds = vec![0; measured.values.len()];
             rival.values[0] = measured.values;
             rival.missing = measured.missing;
         }
@@ -255,7 +255,6 @@ impl Case {
         for (rival, tally) in self.rivals.iter_mut().zip(tallies) {
             if rival.values[0].len() < least {
                 rival.values.iter_mut().for_each(Vec::clear);
-                rival.rounds.clear();
                 rival.missing = Some(Missing::of(&tally.flaws, tally.counted));
             }
             if tally.counted + tally.flawed() > 0 {
@@ -340,7 +339,6 @@ mod tests {
         let mut case = case();
         case.rivals[0].values[0] = vec![1.0, 2.0, 3.0, 4.0, 5.0];
         case.rivals[1].values[0] = vec![2.0, 4.0, 6.0, 8.0, 10.0, 1000.0, 1000.0];
-        case.rivals.iter_mut().for_each(|rival| rival.rounds = vec![0; rival.values[0].len()]);
         case.rivals[2].missing = Some(Missing::NoTime);
         assert_eq!(case.ratio("b", "a", 0).unwrap().median, 2.0);
         assert_eq!(case.ratio("a", "b", 0).unwrap().median, 0.5);

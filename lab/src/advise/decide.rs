@@ -12,8 +12,8 @@
 //! that a design can lose is the greatest upper end of its ratios to the others, without those
 //! whose interval is entirely beyond the zone; that holds for the first one too, which only seems
 //! to be the best. If that bound is too wide, or a disturbed run has too many equals, nothing is
-//! recommended. A design whose threads could meet and did not is not ranked: its CPU time says how
-//! fast it may be at most.
+//! recommended. A design of which too few slices count is not ranked: its CPU time says how fast it
+//! may be at most.
 //!
 //! The zone is one of indifference. A difference that is shown is not enough: with enough slices
 //! all designs differ, and which of two equals is ahead changes from run to run.
@@ -22,7 +22,7 @@ use bench::slices::RunVerdict;
 use bench::statistics::{OfRound, Ratio, bootstrap_ratio, in_pairs, student_ratio};
 use serde::Serialize;
 
-use super::rank::{By, Ranking};
+use super::rank::Ranking;
 use super::verdict::Advice;
 
 /// How many times as fast the best may be: what most programs do not notice, and more than two runs
@@ -90,7 +90,7 @@ pub(super) fn is_decided(best_is_faster: &Ratio) -> bool {
 /// chance, one run in sixteen, it would say so with any confidence. So the interval of few is
 /// Student's as well, where that is wider.
 pub(super) fn advantage(best: &[OfRound], other: &[OfRound]) -> Ratio {
-    let [best, other] = in_pairs(best, other);
+    let (best, other) = in_pairs(best, other);
     if best.len() < SLICES_MIN {
         return Ratio { low: 0.0, high: f64::INFINITY, median: 1.0 };
     }
@@ -136,8 +136,7 @@ pub(super) fn too_noisy(
             None => return Some(format!("there are too few slices to tell; {}", counted())),
         }
         let all = one.places.len();
-        let by_cpu = tables.iter().any(|table| table.by == By::Cpu);
-        let is_disturbed = by_cpu || run.counted_percent() < COUNTED_MIN_PERCENT;
+        let is_disturbed = run.counted_percent() < COUNTED_MIN_PERCENT;
         if is_disturbed && one.set.len() * 2 > all {
             return Some(format!(
                 "{} of {all} designs seem equal, more than half, and {}, less than \

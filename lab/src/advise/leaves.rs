@@ -108,7 +108,7 @@ impl Run<'_> {
     pub(super) fn leaves(&self, keys: &Keys, report: &mut Report<'_>, track: &mut Track<'_>) {
         let Some(tree) = bench::advise::tree(&self.workload.kind.name()) else { return };
         // With fewer CPUs than threads nothing but CPU time could be compared.
-        let threads = self.workload.threads.min(track.cpus.max(1));
+        let threads = self.workload.threads.min(track.cpus);
         let reads = self.workload.reads_percent;
         for (&leaf, &Leaf { beside, ref race, .. }) in &tree.leaves {
             let pair = [leaf, beside];

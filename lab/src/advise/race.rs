@@ -9,7 +9,7 @@ use bench::slices::{COUNTED_MIN, RunVerdict};
 use bench::statistics::{OfRound, Ratio};
 
 use super::decide::{GIVEN_UP, Standing, advantage, is_decided};
-use super::rank::{self, By, Ranking, can_meet};
+use super::rank::{self, By, Ranking};
 use crate::output::Output;
 
 /// What a race needs besides its contenders.
@@ -24,9 +24,6 @@ pub(super) struct Track<'a> {
     /// Time of slices that did not count, up to [`LOST_MAX`]: the deadline is so much later.
     pub(super) lost: Duration,
 }
-
-/// So many times as many rounds may be while a design that may be the best has no figure.
-const LACKING_TIMES: u32 = 2;
 
 /// A disturbed machine has so much more time.
 const LOST_MAX: Duration = Duration::from_secs(9);
@@ -94,14 +91,9 @@ impl Track<'_> {
         let mut run = RunVerdict::default();
         let threads = plan.operations.len() as u32;
         for round in 0.. {
-            let can_meet = can_meet(threads, self.cpus);
-            let open = open(&all, round < rounds.least, can_meet);
-            let lacks = |one: &Series| !one.has_figure() && open.contains(one.design.name);
-            let lacks = can_meet && all.iter().any(lacks);
-            let is_last = match rounds.until {
-                Some(until) => Instant::now() >= until,
-                None => round >= rounds.most * if lacks { LACKING_TIMES } else { 1 },
-            };
+            let open = open(&all, round < rounds.least, By::of(threads, self.cpus));
+            let is_last =
+                rounds.until.map_or(round >= rounds.most, |until| Instant::now() >= until);
             let cost = race_duration(open.len(), rounds.slices());
             let is_over = open.is_empty()
                 || round >= rounds.least && is_last
@@ -140,8 +132,7 @@ fn lost(run: &RunVerdict) -> Duration {
 
 /// The names of those of which more has to be known: at first all but those far behind the best,
 /// later the best and those beside it, if one of them is undecided.
-fn open(all: &[Series], at_first: bool, can_meet: bool) -> BTreeSet<&'static str> {
-    let by = By::of(all, can_meet);
+fn open(all: &[Series], at_first: bool, by: By) -> BTreeSet<&'static str> {
     let speeds: Vec<Vec<OfRound>> = all.iter().map(|one| by.speeds(one, 1)).collect();
     let Some(best) = rank::fastest(&speeds) else {
         return all.iter().map(|one| one.design.name).collect();
@@ -187,12 +178,12 @@ mod tests {
     #[test]
     fn rounds_go_on_of_what_is_undecided_and_not_of_what_is_far_behind() {
         let mut all = vec![series(0, 10.0, 30), series(1, 11.0, 30), series(2, 35.0, 30)];
-        assert_eq!(open(&all, true, false).len(), 2);
-        assert!(open(&all, false, false).is_empty(), "all are decided");
+        assert_eq!(open(&all, true, By::Wall).len(), 2);
+        assert!(open(&all, false, By::Wall).is_empty(), "all are decided");
         all.push(series(4, 11.5, 30));
-        let names = open(&all, false, false);
+        let names = open(&all, false, By::Wall);
         assert!(names.len() == 3 && !names.contains(all[2].design.name), "{names:?}");
-        assert_eq!(open(&[series(0, 1.0, 0), series(1, 1.0, 0)], true, true).len(), 2);
+        assert_eq!(open(&[series(0, 1.0, 0), series(1, 1.0, 0)], true, By::Wall).len(), 2);
     }
 
     /// What had no figure counted as decided.
@@ -201,7 +192,7 @@ mod tests {
         let of = |ns| {
             let mut all = vec![series(0, 10.0, 30), series(1, 50.0, 30), series(2, ns, 30)];
             all[2].ns.truncate(2);
-            open(&all, false, true).len()
+            open(&all, false, By::Wall).len()
         };
         assert_eq!([9.0, 20.0].map(of), [2, 0]);
     }

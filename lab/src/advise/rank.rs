@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::TEXTS;
-use super::decide::{GIVEN_UP, Standing, ZONE, advantage, lost_percent_at_most};
+use super::decide::{Standing, ZONE, advantage, lost_percent_at_most};
 use super::report::reason;
 use super::simplicity::demands;
 
@@ -18,21 +18,15 @@ pub(super) enum By {
     /// The time of slices that count.
     #[default]
     Wall,
-    /// The CPU time of all slices, since a design has too few that count, of one thread or of more
-    /// than there are CPUs.
+    /// The CPU time of all slices: of more threads than CPUs none counts.
     Cpu,
 }
 
 impl By {
-    /// By time, if threads can meet, or if all that were measured have figures, but for those whose
-    /// CPU time alone is far behind. In the CPU time of threads that could meet and did not is
-    /// nothing of what they cost each other: a lock that no other thread wants is cheap.
-    pub(super) fn of(all: &[Series], can_meet: bool) -> By {
-        let cpu_ns = |one: &Series| middle(&one.cpu_ns);
-        let measured = || all.iter().filter(|one| !one.cpu_ns.is_empty());
-        let least = measured().map(cpu_ns).fold(f64::INFINITY, f64::min);
-        let lacks = |one: &Series| !one.has_figure() && cpu_ns(one) <= GIVEN_UP * least;
-        if !can_meet && measured().any(lacks) { By::Cpu } else { By::Wall }
+    /// By time, if each thread can have a CPU. CPU time has nothing of what threads that were apart
+    /// would have cost each other, or of what a thread waits for.
+    pub(super) fn of(threads: u32, cpus: u32) -> By {
+        if threads > cpus { By::Cpu } else { By::Wall }
     }
 
     /// Operations a second of so many threads that have CPUs, one value for each slice.
@@ -64,18 +58,9 @@ pub(super) fn bound(one: &Series, other: &Series) -> Ratio {
     Ratio { median, low, high: f64::INFINITY }
 }
 
-/// Whether so many threads are several, each of which can have a CPU.
-pub(super) fn can_meet(threads: u32, cpus: u32) -> bool {
-    (2..=cpus).contains(&threads)
-}
-
 /// The values, without their rounds.
 fn values(of_rounds: &[OfRound]) -> Vec<f64> {
     of_rounds.iter().map(|(_, value)| *value).collect()
-}
-
-fn middle(of_rounds: &[OfRound]) -> f64 {
-    median(&mut values(of_rounds))
 }
 
 /// The order in which a table's designs came in.
@@ -132,6 +117,11 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// Whether it is shown to be slower than the best, and seems to be by more than the zone.
+    pub(super) fn is_behind(&self) -> bool {
+        self.standing == Standing::Out && self.best_is_faster.low > 1.0
+    }
+
     /// Where it stands in the order of what is simplest: that of `--help`, and of one step that of
     /// the list of designs.
     pub(super) fn simplicity(&self) -> (usize, usize) {
@@ -192,7 +182,7 @@ impl Latency {
 
 /// Which of these is the fastest, by the median. None, without any value.
 pub(super) fn fastest(speeds: &[Vec<OfRound>]) -> Option<usize> {
-    let middle = |index: &usize| middle(&speeds[*index]);
+    let middle = |index: &usize| median(&mut values(&speeds[*index]));
     let measured = (0..speeds.len()).filter(|index| !speeds[*index].is_empty());
     measured.max_by(|a, b| middle(a).total_cmp(&middle(b)))
 }
@@ -203,47 +193,35 @@ pub(super) fn fastest(speeds: &[Vec<OfRound>]) -> Option<usize> {
 /// Series differ in length where more was measured near a decision, or did not count. Two are
 /// compared by the slices that both have of a round.
 pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
-    let by = By::of(series, can_meet(threads, cpus));
-    let unranked = |one: &Series| Unranked {
+    let by = By::of(threads, cpus);
+    let speeds: Vec<Vec<OfRound>> =
+        series.iter().map(|one| by.speeds(one, threads.min(cpus))).collect();
+    let (known, unknown): (Vec<usize>, Vec<usize>) =
+        (0..series.len()).partition(|index| !speeds[*index].is_empty());
+    let unknown: Vec<&Series> = unknown.into_iter().map(|index| &series[index]).collect();
+    let unranked = unknown.iter().map(|one| Unranked {
         name: one.design.name,
         missing: one.missing.as_ref().map(ToString::to_string).unwrap_or_default(),
-    };
-    let speeds: Vec<Vec<OfRound>> =
-        series.iter().map(|one| by.speeds(one, threads.min(cpus.max(1)))).collect();
-    let mut ranking = Ranking { by, ..Ranking::default() };
-    let Some(best) = fastest(&speeds) else {
-        ranking.unranked = series.iter().map(unranked).collect();
-        return ranking;
-    };
-    let (mut order, mut unknown) = (Vec::new(), Vec::new());
-    for (index, (one, own)) in series.iter().zip(&speeds).enumerate() {
-        if own.is_empty() {
-            ranking.unranked.push(unranked(one));
-            unknown.push(one);
-        } else if index == best {
-            order.push((index, Ratio { median: 1.0, low: 1.0, high: 1.0 }));
-        } else {
-            order.push((index, advantage(&speeds[best], own)));
-        }
-    }
-    order.sort_by(|a: &(usize, Ratio), b| a.1.median.total_cmp(&b.1.median));
-    let mut beyond = Vec::new();
+    });
+    let mut ranking = Ranking { by, unranked: unranked.collect(), ..Ranking::default() };
+    let Some(best) = fastest(&speeds) else { return ranking };
+    let beside_best = |index: usize| (index, advantage(&speeds[best], &speeds[index]));
+    let mut order: Vec<(usize, Ratio)> = known.into_iter().map(beside_best).collect();
+    order.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
     let mut leader = (best, 1);
     for (number, (index, best_is_faster)) in (1..).zip(order) {
         let (one, own) = (&series[index], &speeds[index]);
-        let of_leader =
-            if leader.0 == best { best_is_faster } else { advantage(&speeds[leader.0], own) };
-        if !Standing::of(&of_leader).is_in_set() {
+        if !Standing::of(&advantage(&speeds[leader.0], own)).is_in_set() {
             leader = (index, number);
         }
-        beyond.push(unknown.iter().map(|other| 1.0 / bound(one, other).low).fold(1.0, f64::max));
+        let unknown = unknown.iter().map(|other| 1.0 / bound(one, other).low);
         ranking.places.push(Place {
             design: one.design,
             rank: leader.1,
             throughput: spread(&values(own)),
             best_is_faster,
             standing: Standing::of(&best_is_faster),
-            lost_percent_at_most: None,
+            lost_percent_at_most: lost_percent_at_most(unknown.fold(1.0, f64::max)),
             cpu_ns: spread(&values(&one.cpu_ns)),
             update_ns: Latency::of(&one.update_ns),
             unreclaimed_peak: one.unreclaimed_peak,
@@ -251,24 +229,24 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
             slices: own.clone(),
         });
     }
-    for (index, beyond) in beyond.into_iter().enumerate() {
-        ranking.places[index].lost_percent_at_most = lost(&ranking.places, index, beyond);
+    for index in 0..ranking.places.len() {
+        ranking.places[index].lost_percent_at_most = lost(&ranking.places, index);
     }
     ranking.places.sort_by_key(|place| (place.rank, place.simplicity()));
     ranking
 }
 
 /// What is lost at most with one of these designs beside each that is not shown to be slower than
-/// the best by more than the zone: also with the best, which only seems to be it. One without a
-/// figure is at most `beyond` times as fast.
-fn lost(places: &[Place], index: usize, beyond: f64) -> Option<f64> {
+/// the best by more than the zone: also with the best, which only seems to be it. The place has
+/// what is lost at most beside designs without a figure.
+fn lost(places: &[Place], index: usize) -> Option<f64> {
     let may_be_best =
         |(i, place): &(usize, &Place)| *i != index && place.best_is_faster.low <= ZONE;
     let others = places.iter().enumerate().filter(may_be_best);
     let most = others
         .map(|(_, other)| advantage(&other.slices, &places[index].slices).high)
-        .fold(beyond, f64::max);
-    lost_percent_at_most(most)
+        .fold(1.0, f64::max);
+    Some(places[index].lost_percent_at_most?.max(lost_percent_at_most(most)?))
 }
 
 /// The fastest of these.
@@ -342,8 +320,10 @@ pub(super) mod tests {
         assert_eq!(ranking.places[3].throughput.median.round(), 66_666_667.0);
     }
 
+    /// One thread was ranked by CPU time, too, if a design had too few slices: by that, who sleeps
+    /// until a grace period has ended is fast.
     #[test]
-    fn all_are_ranked_by_cpu_time_where_one_has_too_few_slices() {
+    fn all_are_ranked_by_cpu_time_where_threads_are_more_than_cpus_and_only_there() {
         let mut few = series("std-mutex", 10.0, 0.0, 40);
         few.ns.truncate(4);
         let mut slow = series("quiescence", 5.0, 0.0, 40);
@@ -354,11 +334,12 @@ pub(super) mod tests {
         assert_eq!(ranks(&ranking), [(1, "std-mutex"), (2, "quiescence")]);
         assert_eq!(ranking.places[0].throughput.median, 2e8, "as many threads as have CPUs");
         assert_eq!(ranking.unranked.len(), 1, "without a figure there is no rank");
-        assert_eq!(rank(&[slow.clone()], 3, 2).by, By::Wall);
         slow.cpu_ns = vec![(0, 4.0); 40];
         let ranking = rank(&[few, slow], 1, 2);
         assert_eq!((ranks(&ranking), ranking.by), (vec![(1, "quiescence")], By::Wall));
-        assert_eq!(ranking.unranked[0].name, "std-mutex", "its CPU time alone is far behind");
+        assert_eq!(ranking.unranked[0].name, "std-mutex");
+        let lost = ranking.places[0].lost_percent_at_most;
+        assert_eq!(lost, Some(0.0), "the other one's CPU time alone is more");
         assert!(rank(&[], 2, 2).places.is_empty());
     }
 

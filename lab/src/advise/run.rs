@@ -35,6 +35,8 @@ pub(super) struct Run<'a> {
     pub(super) start: Instant,
     pub(super) args: &'a AdviseArgs,
     pub(super) machine: &'a Machine,
+    /// As many threads can run at once.
+    pub(super) cpus: u32,
     pub(super) workload: Workload,
     pub(super) keys: keys::Keys,
 }
@@ -69,9 +71,8 @@ impl Run<'_> {
 
     /// The rankings, the leaves of the decision tree and the sweeps.
     fn race(&self, report: &mut Report<'_>, output: &mut Output) {
-        let cpus = self.machine.cpus.len() as u32;
-        let (seed, deadline, lost) = (self.args.seed, None, Duration::ZERO);
-        let mut track = Track { output, seed, cpus, deadline, lost };
+        let (seed, cpus, lost) = (self.args.seed, self.cpus, Duration::ZERO);
+        let mut track = Track { output, seed, cpus, deadline: None, lost };
         let mut first = None;
         let tables = self.tables();
         for (number, keys) in (1..).zip(&tables) {
@@ -179,8 +180,8 @@ impl Run<'_> {
     }
 
     fn thread_counts(&self) -> Vec<f64> {
-        let cpus = self.machine.cpus.len() as u32;
-        sweep::thread_counts(self.workload.threads, cpus).into_iter().map(f64::from).collect()
+        let counts = sweep::thread_counts(self.workload.threads, self.cpus);
+        counts.into_iter().map(f64::from).collect()
     }
 
     /// A sweep has fewer and shorter rounds than the ranking: there are many points.

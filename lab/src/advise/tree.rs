@@ -11,7 +11,6 @@ use serde::Serialize;
 use super::decide::Standing;
 use super::leaves::LeafFigure;
 use super::rank::{Place, best};
-use super::sweep::is_behind;
 use crate::workload::Workload;
 
 /// Bytes of a value that readers copy, at most.
@@ -102,10 +101,10 @@ impl Path {
         }
         match leaf.standing {
             Standing::In => "The measurement agrees with the tree.".to_owned(),
-            Standing::Out if is_behind(leaf) => {
+            _ if leaf.is_behind() => {
                 format!("The measurement disagrees here: {first} is {times} times as fast.")
             }
-            _ => "Too few slices count to tell whether the measurement agrees.".to_owned(),
+            _ => "Too few slices to tell whether the measurement agrees.".to_owned(),
         }
     }
 }
