@@ -37,9 +37,7 @@ impl Report<'_> {
             format!("{}: {samples} samples, {}", self.names[side], self.written(*unit_cost))
         });
         let scale = match self.scale {
-            Scale::NanosecondsPerOperation => {
-                "nanoseconds of an operation, whose cost is that of one run, by samples"
-            }
+            Scale::NanosecondsPerOperation => "nanoseconds of an operation in one run, by samples",
             Scale::SamplesPerUnit => "samples for a unit of work",
             Scale::Percent => "per cent of all samples: --work-a and --work-b give units of work",
         };
