@@ -211,7 +211,7 @@ impl Sweep {
             let there = winners().map(|place| point.place(place.design.name));
             let there: Vec<&Place> = there.collect::<Option<_>>()?;
             let (first, old) = (best(&point.places)?, best(there.iter().copied())?);
-            there.iter().all(|place| place.is_behind()).then(|| Flip {
+            there.iter().all(|place| place.is_behind()).then_some(Flip {
                 over: self.over,
                 value: point.value,
                 design: first.design.name,
