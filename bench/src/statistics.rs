@@ -60,6 +60,19 @@ pub fn spread(values: &[f64]) -> Spread {
     Spread { median, low, high }
 }
 
+/// A value, and the number of the round that it is of.
+pub type OfRound = (u32, f64);
+
+/// The values that both sides have of a round, in pairs: each with one of the same round. Both are
+/// in the order of their rounds. Where one side has more of a round than the other, its last ones
+/// are left out.
+pub fn in_pairs(a: &[OfRound], b: &[OfRound]) -> (Vec<f64>, Vec<f64>) {
+    let of_round = |one: &[OfRound]| &b[b.partition_point(|other| other.0 < one[0].0)..];
+    let rounds = a.chunk_by(|one, next| one.0 == next.0);
+    let beside = rounds.flat_map(|one| one.iter().zip(of_round(one)));
+    beside.filter(|(one, other)| one.0 == other.0).map(|(one, other)| (one.1, other.1)).unzip()
+}
+
 fn ratios(a: &[f64], b: &[f64]) -> Vec<f64> {
     assert_eq!(a.len(), b.len(), "a paired ratio needs both sides of every round");
     a.iter().zip(b).map(|(a, b)| a / b).collect()

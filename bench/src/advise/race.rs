@@ -9,6 +9,7 @@ use super::Design;
 use crate::Host;
 use crate::shapes::{Plan, Prepared, Seat};
 use crate::slices::{self, Aim, COUNTED_MIN, Missing, Part, Row, RunVerdict, Wanted};
+use crate::statistics::OfRound;
 
 /// Operations before a design is measured: threads that it starts for itself are started by them,
 /// and have no other priority than in a program.
@@ -59,9 +60,9 @@ pub struct Series {
     /// Which one.
     pub design: &'static Design,
     /// Nanoseconds of a thread for one operation, of each slice that counts.
-    pub ns: Vec<f64>,
+    pub ns: Vec<OfRound>,
     /// CPU time for one operation in nanoseconds, of all slices.
-    pub cpu_ns: Vec<f64>,
+    pub cpu_ns: Vec<OfRound>,
     /// Why none counted, in the last race.
     pub missing: Option<Missing>,
     /// Nanoseconds from the start of an update to its return, in slices that count. Empty for
@@ -96,10 +97,11 @@ impl Series {
         self.ns.len() >= COUNTED_MIN
     }
 
-    /// Adds what the slices of a race gave.
-    fn add(&mut self, measured: slices::Measured) {
-        self.ns.extend(measured.values);
-        self.cpu_ns.extend(measured.cpu.into_iter().filter(|ns| ns.is_finite()));
+    /// Adds what the slices of a race gave, the round of this number.
+    fn add(&mut self, measured: slices::Measured, round: u32) {
+        let of_round = |ns: f64| ns.is_finite().then_some((round, ns));
+        self.ns.extend(measured.values.into_iter().filter_map(of_round));
+        self.cpu_ns.extend(measured.cpu.into_iter().filter_map(of_round));
         self.missing = measured.missing;
     }
 
@@ -125,13 +127,13 @@ fn wanted(slices: u32, seed: u64) -> Wanted {
     Wanted { slices, seed, pin: false, least: 1 }
 }
 
-/// Races designs that are filled by this plan: so many slices of each that count, which are added
-/// to what is known of it.
+/// Races designs that are filled by this plan, in the round of this number: so many slices of each
+/// that count, which are added to what is known of it.
 pub fn race(
     racing: &mut [(&Contender, &mut Series)],
     plan: &Plan,
     slices: u32,
-    seed: u64,
+    (seed, round): (u64, u32),
     host: &mut dyn Host,
 ) -> RunVerdict {
     let threads = plan.operations.len();
@@ -147,14 +149,15 @@ pub fn race(
             Row { aim: Aim::Compared, ..row }
         })
         .collect();
-    let (measured, verdict) = slices::run(&rows, &wanted(slices, seed), host);
+    let (measured, verdict) =
+        slices::run(&rows, &wanted(slices, seed.wrapping_add(round.into())), host);
     drop(rows);
     for (((contender, series), seats), measured) in racing.iter_mut().zip(seats).zip(measured) {
         series.checksum_errors += contender.prepared.settle();
         for seat in seats {
             series.add_seat(seat.into_inner(), &measured.slices);
         }
-        series.add(measured);
+        series.add(measured, round);
     }
     verdict
 }

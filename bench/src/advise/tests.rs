@@ -177,7 +177,7 @@ fn a_race_gives_every_design_figures_or_a_reason_and_can_be_repeated() {
         let mut host = crate::host::Quiet::default();
         for round in 0..2 {
             let mut series = Series::new(design);
-            let run = race(&mut [(&contender, &mut series)], plan, 5, round, &mut host);
+            let run = race(&mut [(&contender, &mut series)], plan, 5, (1, round), &mut host);
             assert_eq!(series.checksum_errors, 0, "{workload:?} {}", design.name);
             assert_ne!(series.ns.is_empty(), series.missing.is_none(), "{series:?}");
             assert!(series.ns.len() <= series.cpu_ns.len() && run.rows == 1, "{series:?}");

@@ -2,8 +2,10 @@
 //!
 //! The loop is the same for every design and compiled once for each. A slice continues the
 //! operations where the last one of its thread ended, and looks every few of them whether another
-//! thread is done. Its thread registers before, and leaves after what is timed. Between two slices
-//! the design frees what it can.
+//! thread is done. Its thread registers before, and leaves after what is timed. What is replaced in
+//! a slice is freed in later ones, as in a program: a design that frees late pays for that, too, but
+//! for what still waits at the end of a round. Designs that share a domain free some of each
+//! other's objects: a thread frees about as many as it retires, so each pays for its own number.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +15,10 @@ use super::subject::{Job, Subject};
 use super::table::Key;
 use super::value::Ledger;
 use crate::freed::drain;
-use crate::slices::Part;
+use crate::slices::{PARTS, Part};
 
 /// Operations between two looks whether the slice is over, and between two quiescent states of
-/// QSBR.
+/// QSBR. A slice of fewer and longer operations has [`PARTS`] looks, too.
 const CHUNK: usize = 32;
 
 /// Updates of each thread in a slice whose latencies are kept.
@@ -115,29 +117,22 @@ impl<S: Subject> Ready<S> {
             self.ledger.replaced.add(1);
         }
     }
-
-    /// Lets the design free what it can.
-    fn flush(&self) {
-        drain(FLUSH_PATIENCE, || self.ledger.unreclaimed(), || self.shared.flush());
-    }
 }
 
 impl<S: Subject> Prepared for Ready<S> {
     fn work(&self, plan: &Plan, part: &Part<'_>, seat: &mut Seat) -> Duration {
         if part.slice.is_some() {
             seat.update_ns.reserve_exact(LATENCIES);
-        } else if part.me == 0 {
-            // Before the warm-up, so that no slice has the garbage of the last one.
-            self.flush();
         }
         let operations = &*plan.operations[part.me];
         let job = Job { plan, ledger: self.ledger };
         let mut thread = self.shared.thread();
         let mut left = part.count;
+        let chunk_max = CHUNK.min(part.count.div_ceil(PARTS as u64) as usize);
         let begin = Instant::now();
         while left > 0 && !operations.is_empty() && !part.is_over() {
             let rest = &operations[seat.next..];
-            let chunk = &rest[..rest.len().min(CHUNK).min(left as usize)];
+            let chunk = &rest[..rest.len().min(chunk_max).min(left as usize)];
             for &operation in chunk {
                 self.step(&job, operation, &mut thread, seat, part.slice);
             }
@@ -155,7 +150,7 @@ impl<S: Subject> Prepared for Ready<S> {
     }
 
     fn settle(&self) -> u64 {
-        self.flush();
+        drain(FLUSH_PATIENCE, || self.ledger.unreclaimed(), || self.shared.flush());
         self.shared.errors_at_rest()
     }
 
@@ -175,7 +170,54 @@ impl<S: Subject> Prepared for Ready<S> {
 mod tests {
     use super::super::{Keyed, Whole};
     use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use crate::cases::loops::tests::{Slow, is_of_operations};
+
+    static FLUSHES: AtomicU64 = AtomicU64::new(0);
+
+    /// Leaves all that it has replaced to be freed later.
+    struct Late;
+
+    impl Subject for Late {
+        type Thread = ();
+
+        fn new(_: &Job<'_>) -> Self {
+            Self
+        }
+
+        fn thread(&self) {}
+
+        fn read(&self, _: &Job<'_>, _: Operation, (): &mut ()) -> bool {
+            false
+        }
+
+        fn change(&self, _: &Job<'_>, _: Operation, (): &mut (), _: u32) -> bool {
+            true
+        }
+
+        fn flush(&self) {
+            FLUSHES.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// It was freed before each slice, which was not timed: designs that free in batches of more
+    /// than the updates of a slice were a fifth faster than in a program.
+    #[test]
+    fn what_a_slice_has_replaced_is_not_freed_for_nothing() {
+        let plan = Plan {
+            keys: [].into(),
+            value_bytes: 8,
+            work: 0,
+            operations: [[Operation::update(0)].into()].into(),
+            limit: 0,
+        };
+        let (ready, mut seat) = (Ready::<Late>::boxed(&plan), Seat::new(0));
+        (0..2).for_each(|_| _ = ready.work(&plan, &Part::alone(0, 100), &mut seat));
+        assert_eq!(FLUSHES.load(Ordering::Relaxed), 0);
+        ready.settle();
+        assert_ne!(FLUSHES.load(Ordering::Relaxed), 0);
+    }
 
     #[test]
     fn neither_registering_nor_leaving_is_timed() {

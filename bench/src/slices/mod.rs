@@ -62,7 +62,7 @@ const PATIENCE: u32 = 3;
 /// And this long at least: a turn of other programs may be longer than a short run.
 const PATIENCE_MIN: Duration = Duration::from_millis(250);
 /// The parts of a slice between which the clock is read.
-const PARTS: usize = 64;
+pub(crate) const PARTS: usize = 64;
 
 /// Something that is timed.
 pub(crate) struct Row<'a> {

@@ -3,6 +3,7 @@ use std::sync::atomic::AtomicUsize;
 
 use super::*;
 use crate::host::Quiet;
+use crate::shapes::{Counted, Counting, Operation, Plan, Ready, Seat};
 
 const WANTED: Wanted = Wanted { slices: 8, seed: 1, pin: false, least: COUNTED_MIN };
 
@@ -63,6 +64,44 @@ fn a_panic_ends_who_works_until_the_others_have_ended() {
     // As if thread 1 were timed: thread 0 has no other end.
     let rows = [Row { timed: 0, ..Row::new(2, body) }];
     let _ = run(&rows, &WANTED, &mut Quiet::default());
+}
+
+/// What is told that the slice is over by its own first operation.
+struct Long(AtomicU64);
+
+impl Counting for Long {
+    const EXACT: bool = true;
+
+    fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OVER.store(1, Ordering::Relaxed);
+    }
+
+    fn sum(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+static OVER: AtomicU64 = AtomicU64::new(0);
+
+/// Up to 31 more were done, so that no slice of large values counted: the other threads had ended
+/// long before.
+#[test]
+fn a_thread_that_does_long_operations_ends_with_the_others() {
+    let plan = Plan {
+        keys: [].into(),
+        value_bytes: 8,
+        work: 0,
+        operations: [[Operation::update(0); 40].into()].into(),
+        limit: 0,
+    };
+    let part = Part::new(0, 40, None, (&OVER, 1));
+    Ready::<Counted<Long>>::boxed(&plan).work(&plan, &part, &mut Seat::new(0));
+    assert_eq!(part.did.get(), 1);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::sample::Sample;
 use crate::slices::{self, COUNTED_MIN, Flaws, Missing, Row, RunVerdict, Wanted, Watch};
-use crate::statistics::{Ratio, Spread, paired_ratio, spread};
+use crate::statistics::{OfRound, Ratio, Spread, in_pairs, paired_ratio, spread};
 use crate::{Error, Host};
 
 /// How often a measurement is tried until it counts; half as often after each one that did not work
@@ -81,7 +81,7 @@ pub struct Series {
     pub ours: bool,
     /// For each metric, one value for each round, or for each slice that counts.
     pub values: Vec<Vec<f64>>,
-    /// The numbers of these rounds; of slices none.
+    /// The numbers of these rounds; of slices, which are all of one, none.
     rounds: Vec<u32>,
     /// Why there are none.
     pub missing: Option<Missing>,
@@ -121,15 +121,12 @@ impl Case {
     /// same time. Nothing if either has no figure.
     pub fn ratio(&self, rival: &str, base: &str, metric: usize) -> Option<Ratio> {
         let [rival, base] = [self.rival(rival)?, self.rival(base)?];
-        let is_of_both = |one: &Series, other: &Series, number: usize| {
-            let round = one.rounds.get(number);
-            round.is_none_or(|round| other.rounds.contains(round))
+        let values = |one: &Series| -> Vec<OfRound> {
+            let rounds = one.rounds.iter().copied().chain(std::iter::repeat(0));
+            rounds.zip(one.values[metric].iter().copied()).collect()
         };
-        let values = |one: &Series, other: &Series| -> Vec<f64> {
-            let values = one.values[metric].iter().enumerate();
-            values.filter(|(at, _)| is_of_both(one, other, *at)).map(|(_, value)| *value).collect()
-        };
-        let pairs = values(rival, base).into_iter().zip(values(base, rival));
+        let (rival, base) = in_pairs(&values(rival), &values(base));
+        let pairs = rival.into_iter().zip(base);
         let (rival, base): (Vec<_>, Vec<_>) =
             pairs.filter(|(rival, base)| !rival.is_nan() && !base.is_nan()).unzip();
         (!rival.is_empty()).then(|| paired_ratio(&rival, &base))
@@ -266,7 +263,6 @@ impl Case {
         for (rival, tally) in self.rivals.iter_mut().zip(tallies) {
             if rival.values[0].len() < least {
                 rival.values.iter_mut().for_each(Vec::clear);
-                rival.rounds.clear();
                 rival.missing = Some(Missing::of(&tally.flaws, tally.counted));
             }
             if tally.counted + tally.flawed() > 0 {

@@ -12,16 +12,17 @@
 //! that a design can lose is the greatest upper end of its ratios to the others, without those
 //! whose interval is entirely beyond the zone; that holds for the first one too, which only seems
 //! to be the best. If that bound is too wide, or a disturbed run has too many equals, nothing is
-//! recommended.
+//! recommended. A design of which too few slices count is not ranked: its CPU time says how fast it
+//! may be at most.
 //!
 //! The zone is one of indifference. A difference that is shown is not enough: with enough slices
 //! all designs differ, and which of two equals is ahead changes from run to run.
 
 use bench::slices::RunVerdict;
-use bench::statistics::{Ratio, bootstrap_ratio, student_ratio};
+use bench::statistics::{OfRound, Ratio, bootstrap_ratio, in_pairs, student_ratio};
 use serde::Serialize;
 
-use super::rank::{By, Ranking};
+use super::rank::Ranking;
 use super::verdict::Advice;
 
 /// How many times as fast the best may be: what most programs do not notice, and more than two runs
@@ -82,23 +83,22 @@ pub(super) fn is_decided(best_is_faster: &Ratio) -> bool {
     best_is_faster.high <= ZONE || best_is_faster.low > ZONE
 }
 
-/// How many times as fast `best` is, from the slices that both have. Of too few, nothing is known
-/// and the interval is everything.
+/// How many times as fast `best` is, from the slices that both have of the same rounds. Of too few,
+/// nothing is known and the interval is everything.
 ///
 /// A bootstrap never looks beyond the slices that there are: of five that all lie on one side by
 /// chance, one run in sixteen, it would say so with any confidence. So the interval of few is
 /// Student's as well, where that is wider.
-pub(super) fn advantage(best: &[f64], other: &[f64]) -> Ratio {
-    let slices = best.len().min(other.len());
-    if slices < SLICES_MIN {
+pub(super) fn advantage(best: &[OfRound], other: &[OfRound]) -> Ratio {
+    let (best, other) = in_pairs(best, other);
+    if best.len() < SLICES_MIN {
         return Ratio { low: 0.0, high: f64::INFINITY, median: 1.0 };
     }
-    let (best, other) = (&best[..slices], &other[..slices]);
-    let drawn = bootstrap_ratio(best, other, CONFIDENCE);
-    if slices >= SLICES_OF_BOOTSTRAP {
+    let drawn = bootstrap_ratio(&best, &other, CONFIDENCE);
+    if best.len() >= SLICES_OF_BOOTSTRAP {
         return drawn;
     }
-    let student = student_ratio(best, other, CONFIDENCE);
+    let student = student_ratio(&best, &other, CONFIDENCE);
     Ratio { low: drawn.low.min(student.low), high: drawn.high.max(student.high), ..drawn }
 }
 
@@ -136,8 +136,7 @@ pub(super) fn too_noisy(
             None => return Some(format!("there are too few slices to tell; {}", counted())),
         }
         let all = one.places.len();
-        let by_cpu = tables.iter().any(|table| table.by == By::Cpu);
-        let is_disturbed = by_cpu || run.counted_percent() < COUNTED_MIN_PERCENT;
+        let is_disturbed = run.counted_percent() < COUNTED_MIN_PERCENT;
         if is_disturbed && one.set.len() * 2 > all {
             return Some(format!(
                 "{} of {all} designs seem equal, more than half, and {}, less than \
@@ -181,12 +180,25 @@ mod tests {
 
     #[test]
     fn two_slices_tell_nothing() {
-        let ratio = advantage(&[9.0; 2], &[1.0; 2]);
+        let ratio = advantage(&[(0, 9.0); 2], &[(0, 1.0); 2]);
         assert_eq!(
             (Standing::of(&ratio), lost_percent_at_most(ratio.high)),
             (Standing::Near, None)
         );
-        assert_eq!(Standing::of(&advantage(&[9.0; 5], &[1.0; 5])), Standing::Out);
+        assert_eq!(Standing::of(&advantage(&[(0, 9.0); 5], &[(0, 1.0); 5])), Standing::Out);
+    }
+
+    /// Slices were compared by their numbers, also where one design had fewer of a round: with
+    /// those of another round, in which the machine was slower.
+    #[test]
+    fn designs_are_compared_within_each_round() {
+        let (all, few) = (vec![(0, 9.0); 30], vec![(0, 9.0); 5]);
+        let (slower, fewer) = (vec![(1, 6.0); 30], vec![(1, 6.0); 30]);
+        let [one, other] = [[all, slower].concat(), [few, fewer].concat()];
+        let same = Ratio { median: 1.0, low: 1.0, high: 1.0 };
+        assert_eq!([advantage(&one, &other), advantage(&other, &one)], [same; 2]);
+        let apart = advantage(&one[..30], &other[5..]);
+        assert_eq!(apart.high, f64::INFINITY, "no round has both");
     }
 
     /// A ranking of designs that take so many nanoseconds, by slices with noise of their own.
@@ -196,7 +208,7 @@ mod tests {
             let mut one = Series::new(&all[number]);
             let wobble =
                 |slice: usize| noise * ((slice * (number + 2) * 7 % 11) as f64 / 5.0 - 1.0);
-            one.ns = (0..slices).map(|slice| ns * (1.0 + wobble(slice))).collect();
+            one.ns = (0..slices).map(|slice| (0, ns * (1.0 + wobble(slice)))).collect();
             one.cpu_ns.clone_from(&one.ns);
             one
         };

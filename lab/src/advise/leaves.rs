@@ -108,7 +108,7 @@ impl Run<'_> {
     pub(super) fn leaves(&self, keys: &Keys, report: &mut Report<'_>, track: &mut Track<'_>) {
         let Some(tree) = bench::advise::tree(&self.workload.kind.name()) else { return };
         // With fewer CPUs than threads nothing but CPU time could be compared.
-        let threads = self.workload.threads.min(track.cpus.max(1));
+        let threads = self.workload.threads.min(track.cpus);
         let reads = self.workload.reads_percent;
         for (&leaf, &Leaf { beside, ref race, .. }) in &tree.leaves {
             let pair = [leaf, beside];
@@ -236,7 +236,8 @@ mod tests {
     fn ranking(by: By, slices: [&[f64]; 2]) -> Ranking {
         let places = PAIR.iter().zip(slices).map(|(name, slices)| {
             let speed = slices.first().copied().unwrap_or(1.0);
-            Place { slices: slices.to_vec(), ..place(name, 1, speed) }
+            let slices = slices.iter().map(|speed| (0, *speed)).collect();
+            Place { slices, ..place(name, 1, speed) }
         });
         Ranking { by, places: places.collect(), ..Ranking::default() }
     }

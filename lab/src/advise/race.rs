@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bench::advise::{Contender, Design, Plan, Series, Workload, race, race_duration};
 use bench::slices::{COUNTED_MIN, RunVerdict};
+use bench::statistics::{OfRound, Ratio};
 
 use super::decide::{GIVEN_UP, Standing, advantage, is_decided};
 use super::rank::{self, By, Ranking};
@@ -88,12 +89,11 @@ impl Track<'_> {
     ) -> (Ranking, RunVerdict) {
         let mut all: Vec<Series> = contenders.iter().map(|one| Series::new(one.design)).collect();
         let mut run = RunVerdict::default();
+        let threads = plan.operations.len() as u32;
         for round in 0.. {
-            let open = open(&all, round < rounds.least);
-            let is_last = match rounds.until {
-                Some(until) => Instant::now() >= until,
-                None => round >= rounds.most,
-            };
+            let open = open(&all, round < rounds.least, By::of(threads, self.cpus));
+            let is_last =
+                rounds.until.map_or(round >= rounds.most, |until| Instant::now() >= until);
             let cost = race_duration(open.len(), rounds.slices());
             let is_over = open.is_empty()
                 || round >= rounds.least && is_last
@@ -113,12 +113,12 @@ impl Track<'_> {
                     racing.push((&*contender, series));
                 }
             }
-            let seed = self.seed.wrapping_add(round.into());
-            let of_round = race(&mut racing, plan, rounds.slices(), seed, self.output);
+            let order = (self.seed, round);
+            let of_round = race(&mut racing, plan, rounds.slices(), order, self.output);
             self.lost = (self.lost + lost(&of_round)).min(LOST_MAX);
             run = run.and(of_round);
         }
-        let ranking = rank::rank(&all, plan.operations.len() as u32, self.cpus);
+        let ranking = rank::rank(&all, threads, self.cpus);
         run.rows = all.len() as u32;
         run.without_figure = all.iter().filter(|one| !one.has_figure()).count() as u32;
         (ranking, run)
@@ -132,27 +132,23 @@ fn lost(run: &RunVerdict) -> Duration {
 
 /// The names of those of which more has to be known: at first all but those far behind the best,
 /// later the best and those beside it, if one of them is undecided.
-fn open(all: &[Series], at_first: bool) -> BTreeSet<&'static str> {
-    let by = By::of(all);
-    let speeds: Vec<Vec<f64>> = all.iter().map(|one| by.speeds(one, 1)).collect();
+fn open(all: &[Series], at_first: bool, by: By) -> BTreeSet<&'static str> {
+    let speeds: Vec<Vec<OfRound>> = all.iter().map(|one| by.speeds(one, 1)).collect();
     let Some(best) = rank::fastest(&speeds) else {
         return all.iter().map(|one| one.design.name).collect();
     };
-    let beside = |own: &Vec<f64>| advantage(&speeds[best], own);
-    let is_decided = speeds
-        .iter()
-        .enumerate()
-        .all(|(i, own)| i == best || own.is_empty() || is_decided(&beside(own)));
-    // The best one is equal to itself.
-    let is_open = |own: &Vec<f64>| {
-        let beside = beside(own);
-        if at_first {
-            beside.low <= GIVEN_UP
-        } else {
-            !is_decided && (Standing::of(&beside).is_in_set() || !self::is_decided(&beside))
-        }
+    let beside = |(one, own): (&Series, &Vec<OfRound>)| match own.is_empty() {
+        true => rank::bound(&all[best], one),
+        false => advantage(&speeds[best], own),
     };
-    let open = all.iter().zip(&speeds).filter(|(_, own)| is_open(own));
+    let beside: Vec<Ratio> = all.iter().zip(&speeds).map(beside).collect();
+    // The best one is equal to itself.
+    let are_decided = beside.iter().enumerate().all(|(i, of)| i == best || is_decided(of));
+    let is_open = |beside: &Ratio| match at_first {
+        true => beside.low <= GIVEN_UP,
+        false => !are_decided && (Standing::of(beside).is_in_set() || !is_decided(beside)),
+    };
+    let open = all.iter().zip(&beside).filter(|(_, beside)| is_open(beside));
     open.map(|(one, _)| one.design.name).collect()
 }
 
@@ -162,7 +158,8 @@ mod tests {
 
     fn series(index: usize, ns: f64, slices: usize) -> Series {
         let mut one = Series::new(&bench::advise::designs(Workload::Table)[index]);
-        one.ns = (0..slices).map(|slice| ns * [1.0, 1.01, 0.99][(slice + index) % 3]).collect();
+        let wobble = |slice| [1.0, 1.01, 0.99][(slice + index) % 3];
+        one.ns = (0..slices).map(|slice| (0, ns * wobble(slice))).collect();
         one.cpu_ns.clone_from(&one.ns);
         one
     }
@@ -181,11 +178,22 @@ mod tests {
     #[test]
     fn rounds_go_on_of_what_is_undecided_and_not_of_what_is_far_behind() {
         let mut all = vec![series(0, 10.0, 30), series(1, 11.0, 30), series(2, 35.0, 30)];
-        assert_eq!(open(&all, true).len(), 2);
-        assert!(open(&all, false).is_empty(), "all are decided");
+        assert_eq!(open(&all, true, By::Wall).len(), 2);
+        assert!(open(&all, false, By::Wall).is_empty(), "all are decided");
         all.push(series(4, 11.5, 30));
-        let names = open(&all, false);
+        let names = open(&all, false, By::Wall);
         assert!(names.len() == 3 && !names.contains(all[2].design.name), "{names:?}");
-        assert_eq!(open(&[series(0, 1.0, 0), series(1, 1.0, 0)], true).len(), 2);
+        assert_eq!(open(&[series(0, 1.0, 0), series(1, 1.0, 0)], true, By::Wall).len(), 2);
+    }
+
+    /// What had no figure counted as decided.
+    #[test]
+    fn rounds_go_on_of_what_may_be_the_best_and_has_no_figure() {
+        let of = |ns| {
+            let mut all = vec![series(0, 10.0, 30), series(1, 50.0, 30), series(2, ns, 30)];
+            all[2].ns.truncate(2);
+            open(&all, false, By::Wall).len()
+        };
+        assert_eq!([9.0, 20.0].map(of), [2, 0]);
     }
 }

@@ -1,13 +1,13 @@
 //! Who is first, and who cannot be told apart from whom.
 
 use bench::advise::{Design, Series, designs};
-use bench::statistics::{Ratio, Spread, median, spread};
+use bench::statistics::{OfRound, Ratio, Spread, median, spread};
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::TEXTS;
-use super::decide::{GIVEN_UP, Standing, ZONE, advantage, lost_percent_at_most};
+use super::decide::{Standing, ZONE, advantage, lost_percent_at_most};
 use super::report::reason;
 use super::simplicity::demands;
 
@@ -18,29 +18,25 @@ pub(super) enum By {
     /// The time of slices that count.
     #[default]
     Wall,
-    /// The CPU time of all slices, since a design has too few that count.
+    /// The CPU time of all slices: of more threads than CPUs none counts.
     Cpu,
 }
 
 impl By {
-    /// By time, if all that were measured have figures, but for those whose CPU time alone is far
-    /// behind: with a lock for all, threads seldom have their CPUs at once.
-    pub(super) fn of(all: &[Series]) -> By {
-        let cpu_ns = |one: &Series| median(&mut one.cpu_ns.clone());
-        let measured = || all.iter().filter(|one| !one.cpu_ns.is_empty());
-        let least = measured().map(cpu_ns).fold(f64::INFINITY, f64::min);
-        let lacks = |one: &Series| !one.has_figure() && cpu_ns(one) <= GIVEN_UP * least;
-        if measured().any(lacks) { By::Cpu } else { By::Wall }
+    /// By time, if each thread can have a CPU. CPU time has nothing of what threads that were apart
+    /// would have cost each other, or of what a thread waits for.
+    pub(super) fn of(threads: u32, cpus: u32) -> By {
+        if threads > cpus { By::Cpu } else { By::Wall }
     }
 
     /// Operations a second of so many threads that have CPUs, one value for each slice.
-    pub(super) fn speeds(self, series: &Series, threads: u32) -> Vec<f64> {
+    pub(super) fn speeds(self, series: &Series, threads: u32) -> Vec<OfRound> {
         let ns = match self {
             By::Wall if !series.has_figure() => &[][..],
             By::Wall => &series.ns,
             By::Cpu => &series.cpu_ns,
         };
-        ns.iter().map(|ns| f64::from(threads) * 1e9 / ns).collect()
+        ns.iter().map(|(round, ns)| (*round, f64::from(threads) * 1e9 / ns)).collect()
     }
 
     /// What the order is by, in words.
@@ -50,6 +46,21 @@ impl By {
             By::Cpu => &TEXTS["ranked-by-cpu-time"],
         }
     }
+}
+
+/// How many times as fast `one` is at least as another one, of which only the CPU time is known. An
+/// operation takes that at least. As no thread has its caches to itself where it loses its CPU, it
+/// is compared with the CPU time of `one`, too.
+pub(super) fn bound(one: &Series, other: &Series) -> Ratio {
+    let beside = |by: By| advantage(&by.speeds(one, 1), &By::Cpu.speeds(other, 1));
+    let [wall, cpu] = [By::Wall, By::Cpu].map(beside);
+    let [low, median] = [wall.low.min(cpu.low), wall.median.min(cpu.median)];
+    Ratio { median, low, high: f64::INFINITY }
+}
+
+/// The values, without their rounds.
+fn values(of_rounds: &[OfRound]) -> Vec<f64> {
+    of_rounds.iter().map(|(_, value)| *value).collect()
 }
 
 /// The order in which a table's designs came in.
@@ -102,10 +113,15 @@ pub(super) struct Place {
     /// Reads that saw a wrong value.
     pub(super) checksum_errors: u64,
     /// What all this comes from: operations a second of each slice.
-    pub(super) slices: Vec<f64>,
+    pub(super) slices: Vec<OfRound>,
 }
 
 impl Place {
+    /// Whether it is shown to be slower than the best, and seems to be by more than the zone.
+    pub(super) fn is_behind(&self) -> bool {
+        self.standing == Standing::Out && self.best_is_faster.low > 1.0
+    }
+
     /// Where it stands in the order of what is simplest: that of `--help`, and of one step that of
     /// the list of designs.
     pub(super) fn simplicity(&self) -> (usize, usize) {
@@ -125,7 +141,7 @@ impl Serialize for Place {
             "ours": design.ours,
             "index": design.index,
             "slices": self.slices.len(),
-            "operations_per_second_of_slices": &self.slices,
+            "operations_per_second_of_slices": values(&self.slices),
             "operations_per_second": self.throughput,
             "best_is_faster": self.best_is_faster,
             "standing": self.standing,
@@ -165,8 +181,8 @@ impl Latency {
 }
 
 /// Which of these is the fastest, by the median. None, without any value.
-pub(super) fn fastest(speeds: &[Vec<f64>]) -> Option<usize> {
-    let middle = |index: &usize| median(&mut speeds[*index].clone());
+pub(super) fn fastest(speeds: &[Vec<OfRound>]) -> Option<usize> {
+    let middle = |index: &usize| median(&mut values(&speeds[*index]));
     let measured = (0..speeds.len()).filter(|index| !speeds[*index].is_empty());
     measured.max_by(|a, b| middle(a).total_cmp(&middle(b)))
 }
@@ -174,48 +190,39 @@ pub(super) fn fastest(speeds: &[Vec<f64>]) -> Option<usize> {
 /// Ranks the series, which so many threads made on so many CPUs. A design shares the rank of the
 /// fastest one that it is equal to.
 ///
-/// Series differ in length where more was measured near a decision. Two are compared by the slices
-/// that both have.
+/// Series differ in length where more was measured near a decision, or did not count. Two are
+/// compared by the slices that both have of a round.
 pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
-    let by = By::of(series);
-    let unranked = |one: &Series| Unranked {
+    let by = By::of(threads, cpus);
+    let speeds: Vec<Vec<OfRound>> =
+        series.iter().map(|one| by.speeds(one, threads.min(cpus))).collect();
+    let (known, unknown): (Vec<usize>, Vec<usize>) =
+        (0..series.len()).partition(|index| !speeds[*index].is_empty());
+    let unknown: Vec<&Series> = unknown.into_iter().map(|index| &series[index]).collect();
+    let unranked = unknown.iter().map(|one| Unranked {
         name: one.design.name,
         missing: one.missing.as_ref().map(ToString::to_string).unwrap_or_default(),
-    };
-    let speeds: Vec<Vec<f64>> =
-        series.iter().map(|one| by.speeds(one, threads.min(cpus.max(1)))).collect();
-    let mut ranking = Ranking { by, ..Ranking::default() };
-    let Some(best) = fastest(&speeds) else {
-        ranking.unranked = series.iter().map(unranked).collect();
-        return ranking;
-    };
-    let mut order: Vec<(usize, Ratio)> = Vec::new();
-    for (index, (one, own)) in series.iter().zip(&speeds).enumerate() {
-        if own.is_empty() {
-            ranking.unranked.push(unranked(one));
-        } else if index == best {
-            order.push((index, Ratio { median: 1.0, low: 1.0, high: 1.0 }));
-        } else {
-            order.push((index, advantage(&speeds[best], own)));
-        }
-    }
+    });
+    let mut ranking = Ranking { by, unranked: unranked.collect(), ..Ranking::default() };
+    let Some(best) = fastest(&speeds) else { return ranking };
+    let beside_best = |index: usize| (index, advantage(&speeds[best], &speeds[index]));
+    let mut order: Vec<(usize, Ratio)> = known.into_iter().map(beside_best).collect();
     order.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
     let mut leader = (best, 1);
     for (number, (index, best_is_faster)) in (1..).zip(order) {
         let (one, own) = (&series[index], &speeds[index]);
-        let of_leader =
-            if leader.0 == best { best_is_faster } else { advantage(&speeds[leader.0], own) };
-        if !Standing::of(&of_leader).is_in_set() {
+        if !Standing::of(&advantage(&speeds[leader.0], own)).is_in_set() {
             leader = (index, number);
         }
+        let unknown = unknown.iter().map(|other| 1.0 / bound(one, other).low);
         ranking.places.push(Place {
             design: one.design,
             rank: leader.1,
-            throughput: spread(own),
+            throughput: spread(&values(own)),
             best_is_faster,
             standing: Standing::of(&best_is_faster),
-            lost_percent_at_most: None,
-            cpu_ns: spread(&one.cpu_ns),
+            lost_percent_at_most: lost_percent_at_most(unknown.fold(1.0, f64::max)),
+            cpu_ns: spread(&values(&one.cpu_ns)),
             update_ns: Latency::of(&one.update_ns),
             unreclaimed_peak: one.unreclaimed_peak,
             checksum_errors: one.checksum_errors,
@@ -230,7 +237,8 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
 }
 
 /// What is lost at most with one of these designs beside each that is not shown to be slower than
-/// the best by more than the zone: also with the best, which only seems to be it.
+/// the best by more than the zone: also with the best, which only seems to be it. The place has
+/// what is lost at most beside designs without a figure.
 fn lost(places: &[Place], index: usize) -> Option<f64> {
     let may_be_best =
         |(i, place): &(usize, &Place)| *i != index && place.best_is_faster.low <= ZONE;
@@ -238,7 +246,7 @@ fn lost(places: &[Place], index: usize) -> Option<f64> {
     let most = others
         .map(|(_, other)| advantage(&other.slices, &places[index].slices).high)
         .fold(1.0, f64::max);
-    lost_percent_at_most(most)
+    Some(places[index].lost_percent_at_most?.max(lost_percent_at_most(most)?))
 }
 
 /// The fastest of these.
@@ -276,7 +284,7 @@ pub(super) mod tests {
             update_ns: None,
             unreclaimed_peak: 0,
             checksum_errors: 0,
-            slices: vec![throughput; 5],
+            slices: vec![(0, throughput); 5],
         }
     }
 
@@ -284,7 +292,8 @@ pub(super) mod tests {
         let all = designs(bench::advise::Workload::Table);
         let mut one = Series::new(all.iter().find(|one| one.name == name).expect(name));
         let wobble = [0.0, 1.0, -1.0, 0.5, -0.5];
-        one.ns = (0..count).map(|slice| ns * (1.0 + noise * wobble[slice % 5])).collect();
+        let value = |slice| (0, ns * (1.0 + noise * wobble[slice % 5]));
+        one.ns = (0..count).map(value).collect();
         one.cpu_ns.clone_from(&one.ns);
         one
     }
@@ -311,24 +320,49 @@ pub(super) mod tests {
         assert_eq!(ranking.places[3].throughput.median.round(), 66_666_667.0);
     }
 
+    /// One thread was ranked by CPU time, too, if a design had too few slices: by that, who sleeps
+    /// until a grace period has ended is fast.
     #[test]
-    fn all_are_ranked_by_cpu_time_where_one_has_too_few_slices() {
+    fn all_are_ranked_by_cpu_time_where_threads_are_more_than_cpus_and_only_there() {
         let mut few = series("std-mutex", 10.0, 0.0, 40);
         few.ns.truncate(4);
         let mut slow = series("quiescence", 5.0, 0.0, 40);
-        slow.cpu_ns = vec![30.0; 40];
+        slow.cpu_ns = vec![(0, 30.0); 40];
         let none = Series { cpu_ns: Vec::new(), ..series("papaya", 1.0, 0.0, 0) };
         let ranking = rank(&[few.clone(), slow.clone(), none], 4, 2);
         assert_eq!(ranking.by, By::Cpu);
         assert_eq!(ranks(&ranking), [(1, "std-mutex"), (2, "quiescence")]);
         assert_eq!(ranking.places[0].throughput.median, 2e8, "as many threads as have CPUs");
         assert_eq!(ranking.unranked.len(), 1, "without a figure there is no rank");
-        assert_eq!(rank(&[slow.clone()], 2, 2).by, By::Wall);
-        slow.cpu_ns = vec![4.0; 40];
-        let ranking = rank(&[few, slow], 2, 2);
+        slow.cpu_ns = vec![(0, 4.0); 40];
+        let ranking = rank(&[few, slow], 1, 2);
         assert_eq!((ranks(&ranking), ranking.by), (vec![(1, "quiescence")], By::Wall));
-        assert_eq!(ranking.unranked[0].name, "std-mutex", "its CPU time alone is far behind");
+        assert_eq!(ranking.unranked[0].name, "std-mutex");
+        let lost = ranking.places[0].lost_percent_at_most;
+        assert_eq!(lost, Some(0.0), "the other one's CPU time alone is more");
         assert!(rank(&[], 2, 2).places.is_empty());
+    }
+
+    /// All were ranked by CPU time where threads had not met, in which a lock waits for nobody.
+    #[test]
+    fn by_cpu_time_of_threads_that_can_meet_one_may_be_faster_and_is_not_ranked() {
+        let of = |name, cpu_ns| {
+            let mut one = series(name, 60.0, 0.01, 40);
+            one.cpu_ns.iter_mut().for_each(|(_, ns)| *ns *= cpu_ns / 60.0);
+            one
+        };
+        let lost = |lock_ns, slices| {
+            let mut lock = of("std-mutex", lock_ns);
+            lock.ns.truncate(4);
+            lock.cpu_ns.truncate(slices);
+            let ranking = rank(&[lock, of("quiescence", 58.0)], 2, 2);
+            assert_eq!((ranks(&ranking), ranking.by), (vec![(1, "quiescence")], By::Wall));
+            assert_eq!(ranking.unranked[0].name, "std-mutex");
+            ranking.places[0].lost_percent_at_most
+        };
+        assert!((50.0..53.0).contains(&lost(30.0, 40).unwrap()), "twice as fast at most");
+        assert!(lost(55.0, 40).unwrap() < 12.0);
+        assert_eq!([lost(80.0, 40), lost(80.0, 2)], [Some(0.0), None], "of two slices");
     }
 
     /// "At most 0 % lost" was said of the first, where the second may be twice as fast.

@@ -1,8 +1,9 @@
 //! What has to be said beside a ranking: what a design was given for nothing, what was left out,
 //! what large values cost, and the code of the recommended design.
 
-use bench::advise::KeyIndex;
+use bench::advise::{Design, KeyIndex};
 use bench::units;
+use quiescence::tuning::{Fences, fences};
 
 use super::TEXTS;
 use super::rank::Place;
@@ -11,11 +12,11 @@ use crate::workload::{Kind, Workload};
 
 /// What the ranking does not show by itself.
 pub(super) fn disclosures(workload: &Workload, places: &[Place]) -> Vec<String> {
-    let of = |index| {
-        let has = |place: &&Place| place.design.index == Some(index);
-        places.iter().filter(has).map(|place| place.design.name).collect::<Vec<_>>()
+    let of = |has: &dyn Fn(&Design) -> bool| {
+        let those = places.iter().filter(|place| has(place.design));
+        those.map(|place| place.design.name).collect::<Vec<_>>()
     };
-    let too_small = |design: &&bench::advise::Design| {
+    let too_small = |design: &&Design| {
         design.value_bytes_max.is_some_and(|most| most < workload.value_bytes as usize)
     };
     let designs = bench::advise::designs(workload.measured());
@@ -23,10 +24,11 @@ pub(super) fn disclosures(workload: &Workload, places: &[Place]) -> Vec<String> 
     let is_churned = workload.churn_percent > 0.0;
     let churned = if is_churned { bench::advise::left_out_by_churn() } else { Vec::new() };
     let of_designs = [
-        ("fixed-index", of(KeyIndex::Fixed)),
-        ("buckets", of(KeyIndex::Buckets)),
+        ("fixed-index", of(&|one| one.index == Some(KeyIndex::Fixed))),
+        ("buckets", of(&|one| one.index == Some(KeyIndex::Buckets))),
         ("left-out-by-churn", churned),
         ("copying", copying),
+        ("portable", of(&|one| one.ours && fences() == Fences::Portable)),
     ];
     let of_designs = of_designs.into_iter().filter(|(_, names)| !names.is_empty());
     let of_designs =

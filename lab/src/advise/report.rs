@@ -194,9 +194,10 @@ impl Report<'_> {
             output.entries(designs.map(|one| (one.name, sentence(one.about.reader_cost))));
             output.picture(|| limits(self.places()));
         }
-        if self.sweeps.iter().any(|sweep| !sweep.points.is_empty()) {
+        let mut known = self.sweeps.iter().filter(|sweep| !sweep.designs().is_empty()).peekable();
+        if known.peek().is_some() {
             output.heading("Where the answer flips");
-            for sweep in self.sweeps.iter().filter(|sweep| !sweep.points.is_empty()) {
+            for sweep in known {
                 output.table(sweep_table(sweep));
                 if sweep.points.len() > 1 {
                     output.picture(|| sweep_lines(sweep));

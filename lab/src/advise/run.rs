@@ -35,6 +35,8 @@ pub(super) struct Run<'a> {
     pub(super) start: Instant,
     pub(super) args: &'a AdviseArgs,
     pub(super) machine: &'a Machine,
+    /// As many threads can run at once.
+    pub(super) cpus: u32,
     pub(super) workload: Workload,
     pub(super) keys: keys::Keys,
 }
@@ -69,13 +71,13 @@ impl Run<'_> {
 
     /// The rankings, the leaves of the decision tree and the sweeps.
     fn race(&self, report: &mut Report<'_>, output: &mut Output) {
-        let cpus = self.machine.cpus.len() as u32;
-        let deadline = self.deadline(QUICK_RANKING);
-        let (seed, lost) = (self.args.seed, Duration::ZERO);
-        let mut track = Track { output, seed, cpus, deadline, lost };
+        let (seed, cpus, lost) = (self.args.seed, self.cpus, Duration::ZERO);
+        let mut track = Track { output, seed, cpus, deadline: None, lost };
         let mut first = None;
         let tables = self.tables();
         for (number, keys) in (1..).zip(&tables) {
+            // The first one leaves time for the second.
+            track.deadline = self.deadline(QUICK_RANKING * number / tables.len() as u32);
             let plan = self.plan(keys, &self.workload);
             let mut contenders = track.prepare(self.workload.measured(), &[], &plan);
             let rounds = Rounds {
@@ -103,7 +105,8 @@ impl Run<'_> {
             drop(contenders);
             return self.curves(report, &mut track);
         }
-        let leaders = sweep::leaders(&report.tables[0].places, self.args.quick);
+        let choice = report.advice().first().map(|one| one.choice.design.name);
+        let leaders = sweep::leaders(&report.tables[0].places, choice, self.args.quick);
         contenders.retain(|one| leaders.contains(one.design.name));
         let load = (&self.workload, &tables[0]);
         let threads = if self.args.quick { None } else { Some(self.thread_counts()) };
@@ -177,8 +180,8 @@ impl Run<'_> {
     }
 
     fn thread_counts(&self) -> Vec<f64> {
-        let cpus = self.machine.cpus.len() as u32;
-        sweep::thread_counts(self.workload.threads, cpus).into_iter().map(f64::from).collect()
+        let counts = sweep::thread_counts(self.workload.threads, self.cpus);
+        counts.into_iter().map(f64::from).collect()
     }
 
     /// A sweep has fewer and shorter rounds than the ranking: there are many points.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use bench::units;
 use serde::Serialize;
 
+use super::decide::Standing;
 use super::rank::{Place, best};
 use super::simplicity::demands;
 use super::verdict::{listed, recommended};
@@ -153,13 +154,17 @@ pub(super) fn running_order(values: &[f64], own: f64) -> Vec<f64> {
 
 /// The numbers of threads that are tried.
 pub(super) fn thread_counts(own: u32, cpus: u32) -> Vec<u32> {
-    BTreeSet::from([1, own, cpus.max(1), 2 * cpus.max(1)]).into_iter().collect()
+    BTreeSet::from([1, own, cpus, 2 * cpus]).into_iter().collect()
 }
 
-/// The designs worth a sweep: the recommended one, the first of each family, since it is between
-/// families that the choice flips, ours, and then the first of all. `places` is ordered by rank.
-pub(super) fn leaders(places: &[Place], quick: bool) -> BTreeSet<&'static str> {
-    let most = leaders_at_most(quick);
+/// The designs worth a sweep: `choice`, which is recommended, the first of each family, since it is
+/// between families that the choice flips, ours, and then the first of all. `places` is ordered by
+/// rank.
+pub(super) fn leaders(
+    places: &[Place],
+    choice: Option<&'static str>,
+    quick: bool,
+) -> BTreeSet<&'static str> {
     let mut families = BTreeSet::new();
     let mut of_families: Vec<&Place> =
         places.iter().filter(|place| families.insert(place.design.about.family)).collect();
@@ -168,10 +173,9 @@ pub(super) fn leaders(places: &[Place], quick: bool) -> BTreeSet<&'static str> {
         let kept = place.rank == 1 || place.design.ours || is_plain_lock(place);
         (!kept, place.rank)
     });
-    let mut chosen: BTreeSet<_> =
-        recommended(places).map(|place| place.design.name).into_iter().collect();
+    let mut chosen: BTreeSet<_> = choice.into_iter().collect();
     for place in of_families.into_iter().chain(places) {
-        if chosen.len() < most {
+        if chosen.len() < leaders_at_most(quick) {
             chosen.insert(place.design.name);
         }
     }
@@ -191,27 +195,23 @@ pub(super) fn is_plain_lock(place: &Place) -> bool {
 impl Sweep {
     /// The names of the designs in it, in the order of the workload's own ranking.
     pub(super) fn designs(&self) -> Vec<&'static str> {
-        let at_own = self.points.iter().find(|point| point.value == self.own);
-        let point = at_own.or(self.points.first());
-        point.map_or_else(Vec::new, |point| {
-            point.places.iter().map(|place| place.design.name).collect()
-        })
+        let mut known = self.points.iter().filter(|point| !point.places.is_empty());
+        let at_own = known.clone().find(|point| point.value == self.own);
+        let places = at_own.or(known.next()).into_iter().flat_map(|point| &point.places);
+        places.map(|place| place.design.name).collect()
     }
 
-    /// Where no design of the workload's own set is in the set any longer.
+    /// Where each design of the workload's own set is shown to be slower than another one.
     pub(super) fn flips(&self) -> Vec<Flip> {
-        let Some(own) = self.points.iter().find(|point| point.value == self.own) else {
-            return Vec::new();
-        };
-        let winners: BTreeSet<&str> = names_of_set(own).collect();
+        let own = self.points.iter().find(|point| point.value == self.own);
+        let places = || own.into_iter().flat_map(|point| &point.places);
+        let winners = || places().filter(|place| place.standing.is_in_set());
         let flip = |point: &Point| {
-            if names_of_set(point).any(|name| winners.contains(name)) {
-                return None;
-            }
-            let first = best(&point.places)?;
-            let is_old = |place: &&Place| winners.contains(place.design.name);
-            let old = best(point.places.iter().filter(is_old))?;
-            Some(Flip {
+            // One without a figure may still be the best.
+            let there = winners().map(|place| point.place(place.design.name));
+            let there: Vec<&Place> = there.collect::<Option<_>>()?;
+            let (first, old) = (best(&point.places)?, best(there.iter().copied())?);
+            there.iter().all(|place| place.is_behind()).then_some(Flip {
                 over: self.over,
                 value: point.value,
                 design: first.design.name,
@@ -224,27 +224,25 @@ impl Sweep {
     }
 
     /// What becomes of `choice`, the design that is recommended for the workload as it is, in
-    /// words: where the answer flips, and where it does not.
+    /// words: where the answer flips, where it does not, and where that is not known.
     pub(super) fn sentences(&self, choice: &str) -> Vec<String> {
         let flips = self.flips();
-        let (mut same, mut simpler, mut faster) = (Vec::new(), Vec::new(), Vec::new());
+        let [mut same, mut simpler, mut faster, mut unknown] = [const { Vec::new() }; 4];
         for point in self.points.iter().filter(|point| point.value != self.own) {
-            let there = recommended(&point.places);
-            let (Some(place), Some(there)) = (point.place(choice), there) else { continue };
             let setting = self.over.setting(point.value);
-            if flips.iter().any(|flip| flip.value == point.value) {
+            let those = (point.place(choice), recommended(&point.places), best(&point.places));
+            match those {
                 // Said by the flip.
-            } else if !place.standing.is_in_set() {
-                // What would be taken there, if it is no slower for being simpler.
-                let speed = |place: &Place| place.throughput.median;
-                let fastest = best(&point.places).unwrap_or(there);
-                let best = if speed(there) > speed(place) { there } else { fastest };
-                let times = units::figures(speed(best) / speed(place));
-                faster.push(format!("{} {setting} ({times} times)", best.design.name));
-            } else if demands(there.design) < demands(place.design) {
-                simpler.push(format!("{} {setting}", there.design.name));
-            } else {
-                same.push(setting);
+                _ if flips.iter().any(|flip| flip.value == point.value) => {}
+                (Some(place), _, Some(best)) if place.is_behind() => {
+                    let times = units::figures(place.best_is_faster.median);
+                    faster.push(format!("{} {setting} ({times} times)", best.design.name));
+                }
+                (Some(place), Some(there), _) if demands(there.design) < demands(place.design) => {
+                    simpler.push(format!("{} {setting}", there.design.name));
+                }
+                (Some(place), ..) if place.standing == Standing::In => same.push(setting),
+                _ => unknown.push(setting),
             }
         }
         let mut sentences: Vec<String> = flips.iter().map(Flip::sentence).collect();
@@ -256,16 +254,15 @@ impl Sweep {
         say("The answer is the same", &same);
         say("Faster than it:", &faster);
         say("Simpler and about as fast:", &simpler);
+        say("Too few slices to tell", &unknown);
         sentences
     }
 }
 
-fn names_of_set(point: &Point) -> impl Iterator<Item = &'static str> {
-    point.places.iter().filter(|place| place.standing.is_in_set()).map(|place| place.design.name)
-}
-
 #[cfg(test)]
 mod tests {
+    use bench::statistics::Ratio;
+
     use super::*;
     use crate::advise::rank;
 
@@ -312,6 +309,35 @@ mod tests {
         assert_eq!((flip.instead_of, flip.times), (names[1].name, 1.5));
     }
 
+    /// A flip was told of what one run of a few slices had by chance; and that the answer is the
+    /// same where nothing was known.
+    #[test]
+    fn what_is_not_shown_is_neither_a_flip_nor_the_same_answer() {
+        let with = |index, rank, standing, low| {
+            let place = place(index, rank, 3.0);
+            let best_is_faster = Ratio { low, ..place.best_is_faster };
+            Place { standing, best_is_faster, ..place }
+        };
+        let own = vec![place(0, 1, 8.0), place(1, 2, 4.0)];
+        let there = |standing| vec![place(1, 1, 6.0), with(0, 2, standing, 0.8)];
+        let points = [(99.0, own), (90.0, there(Standing::Out)), (50.0, there(Standing::Near))];
+        let sweep = sweep([&points[..], &[(1.0, Vec::new())]].concat());
+        assert!(sweep.flips().is_empty());
+        let expected = "Too few slices to tell at 90 % reads, at 50 % reads and at 1 % reads.";
+        assert_eq!(sweep.sentences("std-mutex"), [expected]);
+        assert_eq!(sweep.designs().len(), 2);
+    }
+
+    /// A design of the own set that had no figure there was taken to be slower.
+    #[test]
+    fn it_does_not_flip_where_one_that_was_equal_has_no_figure() {
+        let own = vec![place(0, 1, 8.0), place(1, 1, 7.9), place(2, 2, 4.0)];
+        let there = vec![place(2, 1, 6.0), place(1, 2, 3.0)];
+        let sweep = sweep(vec![(99.0, own), (50.0, there)]);
+        assert!(sweep.flips().is_empty());
+        assert_eq!(sweep.sentences("std-mutex"), ["Too few slices to tell at 50 % reads."]);
+    }
+
     #[test]
     fn the_same_answer_everywhere_is_said_too() {
         let first = || vec![place(0, 1, 8.0)];
@@ -345,7 +371,7 @@ mod tests {
             .map(|index| place(index, designs.len() - index, 1.0))
             .collect();
         for quick in [false, true] {
-            let chosen = leaders(&places, quick);
+            let chosen = leaders(&places, None, quick);
             let holds = |wanted: &dyn Fn(&Place) -> bool| {
                 places.iter().any(|place| wanted(place) && chosen.contains(place.design.name))
             };
@@ -368,7 +394,7 @@ mod tests {
         // The one that asks more of its users first.
         places.sort_by_key(|place| (place.rank, place.design.name != tie[0]));
         assert_eq!(recommended(&places).expect("a set").design.name, tie[1]);
-        assert!(leaders(&places, true).contains(tie[1]));
+        assert!(leaders(&places, Some(tie[1]), true).contains(tie[1]));
     }
 
     #[test]

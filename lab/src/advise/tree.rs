@@ -8,6 +8,7 @@ use bench::advise::{Need, Question};
 use bench::units;
 use serde::Serialize;
 
+use super::decide::Standing;
 use super::leaves::LeafFigure;
 use super::rank::{Place, best};
 use crate::workload::Workload;
@@ -98,10 +99,13 @@ impl Path {
         if self.asks_more_than_speed {
             return format!("{more}; the first of the ranking, {first}, is {times} times as fast.");
         }
-        if leaf.standing.is_in_set() {
-            return "The measurement agrees with the tree.".to_owned();
+        match leaf.standing {
+            Standing::In => "The measurement agrees with the tree.".to_owned(),
+            _ if leaf.is_behind() => {
+                format!("The measurement disagrees here: {first} is {times} times as fast.")
+            }
+            _ => "Too few slices to tell whether the measurement agrees.".to_owned(),
         }
-        format!("The measurement disagrees here: {first} is {times} times as fast.")
     }
 }
 

@@ -37,13 +37,14 @@ impl Report<'_> {
             format!("{}: {samples} samples, {}", self.names[side], self.written(*unit_cost))
         });
         let scale = match self.scale {
-            Scale::NanosecondsPerOperation => "nanoseconds of an operation, by samples",
+            Scale::NanosecondsPerOperation => "nanoseconds of an operation in one run, by samples",
             Scale::SamplesPerUnit => "samples for a unit of work",
             Scale::Percent => "per cent of all samples: --work-a and --work-b give units of work",
         };
         format!(
             "A is {a}. B is {b}. Figures are {scale}. Growth is in the function itself, ± is what \
-             chance allows at 95 %; the last column is the growth with all that it calls."
+             chance allows the samples at 95 %; the last column is the growth with all that it \
+             calls."
         )
     }
 

@@ -5,7 +5,10 @@ use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::process::Command;
 
-use crate::common::{advised, documented, expect_code, fails, file, json, rcu, refused, run, tiny};
+use crate::common::{
+    advised, documented, expect_code, fails, file, json, rcu, refused, run, tiny, tiny_of,
+};
+use serde_json::Value;
 
 #[test]
 fn two_kinds_of_results_do_not_share_a_file() {
@@ -112,6 +115,23 @@ fn every_document_says_where_it_comes_from() {
     let is_ranked = !found["designs"].as_array().unwrap().is_empty();
     let has = [values.starts_with("table,"), values.contains("Ranking")];
     assert_eq!(has, [is_ranked; 2], "{values}");
+}
+
+/// It was said that updates pay for the fences of readers.
+#[test]
+fn where_there_is_no_membarrier_readers_are_said_to_fence() {
+    for (fences, is_said) in [("portable", true), ("", false)] {
+        let mut command = tiny_of(false, &["--kind", "config", "--json", "-"]);
+        if is_said {
+            command.env("QUIESCENCE_FENCES", fences);
+        }
+        let report: Value = serde_json::from_str(&advised(&command.output().unwrap()).0).unwrap();
+        let has_ours = report["designs"].to_string().contains("\"ours\":true");
+        let is_portable = report["machine"]["fences"] == "portable";
+        assert!(is_portable || !is_said, "{report}");
+        let said = report["disclosures"].to_string().contains("readers of its designs");
+        assert_eq!(said, has_ours && is_portable, "{report}");
+    }
 }
 
 #[test]
