@@ -47,13 +47,31 @@ pub const TEND_EVERY: u32 = 16;
 /// Callbacks that a thread runs when it tends its queue.
 pub const RUN_SHARE: u64 = run_share(TEND_EVERY as u64);
 
+/// As [`TEND_EVERY`], if what is freed is memory that the thread keeps, and nothing is dropped: one
+/// takes about a nanosecond then, and the tending itself as long as forty of them.
+const TEND_EVERY_PLAIN: u32 = 32;
+
 /// As [`TEND_EVERY`], in a domain of hazard pointers. What is freed there goes to the allocator, of
 /// which glibc's keeps seven blocks of a size for each thread: between two tendings a thread makes
 /// as many as those, so most are made and freed without the allocator's lock.
-pub const TEND_EVERY_HAZARD: u32 = 6;
+const TEND_EVERY_HAZARD: u32 = 6;
 
-/// As [`RUN_SHARE`], in a domain of hazard pointers: one more than were added.
-pub const RUN_SHARE_HAZARD: u64 = run_share(TEND_EVERY_HAZARD as u64 + 1);
+/// How many callbacks a thread adds from one tending of its queue to the next one, and how many it
+/// runs then: in a domain of hazard pointers, or else if the last one that it added is plain memory
+/// of a size that the thread keeps, or not.
+///
+/// ```
+/// use grace::batch::round;
+///
+/// assert_eq!(round(true, false), (7, 8));
+/// assert_eq!(round(false, true), (33, 37));
+/// assert_eq!(round(false, false), (17, 19));
+/// ```
+pub const fn round(is_hazard: bool, is_plain: bool) -> (u64, u64) {
+    let plain = if is_plain { TEND_EVERY_PLAIN } else { TEND_EVERY };
+    let every = if is_hazard { TEND_EVERY_HAZARD } else { plain } as u64;
+    (every + 1, run_share(every + is_hazard as u64))
+}
 
 /// How many callbacks a thread runs that has added `added` since it last ran some: a few more than
 /// `added`, so that a thread that keeps retiring catches up; and not many more, so that it frees
