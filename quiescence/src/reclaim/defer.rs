@@ -276,8 +276,8 @@ pub(crate) fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {
         Sections::None if queue.is_all_open() => {}
         Sections::None => {
             let memory = queue.last_kind().and_then(|kind| kind.memory);
-            let is_hazard = domain.grace_periods.hazards.is_some();
-            let (round, share) = batch::round(is_hazard, memory.is_some_and(cache::is_kept));
+            let (is_hazard, limit) = (domain.grace_periods.hazards.is_some(), domain.limit());
+            let (round, share) = batch::round(is_hazard, memory.is_some_and(cache::is_kept), limit);
             queue.local_stock().round.set(round);
             run_or_advance(domain, &queue, share);
         }

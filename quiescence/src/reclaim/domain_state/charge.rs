@@ -148,7 +148,8 @@ pub(crate) struct LocalStock {
     stock: Cell<Stock>,
     /// [`DomainState::chunk`], as it was last computed.
     chunk: Cell<Amount>,
-    /// Each so many additions it is time to tend the queue.
+    /// Each so many additions it is time to tend the queue. A new number counts from the next round
+    /// on.
     pub(crate) round: Cell<u64>,
     /// How many callbacks will have been added when the thread's round ends. One that is larger
     /// than a chunk ends it: so those of a round together are a small part of the limit.
@@ -161,7 +162,7 @@ pub(crate) struct LocalStock {
 
 impl LocalStock {
     pub(crate) fn new(is_hazard: bool) -> Self {
-        let (round, _) = batch::round(is_hazard, false);
+        let (round, _) = batch::round(is_hazard, false, Amount::NONE);
         Self { round: Cell::new(round), round_ends: Cell::new(round), ..Self::default() }
     }
 
