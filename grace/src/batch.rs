@@ -44,25 +44,43 @@ pub const RUN_UNTIMED: u64 = 2 * RUN_CHUNK;
 /// has a cost of its own, some 600 instructions; but all that it frees delays one update.
 pub const TEND_EVERY: u32 = 16;
 
-/// Callbacks that a thread runs when it tends its queue.
-pub const RUN_SHARE: u64 = run_share(TEND_EVERY as u64);
+/// A round: how many callbacks a thread adds from one tending of its queue to the next one, and how
+/// many it runs then.
+pub const ROUND: (u64, u64) = (TEND_EVERY as u64 + 1, run_share(TEND_EVERY as u64));
 
-/// As [`TEND_EVERY`], in a domain of hazard pointers. What is freed there goes to the allocator, of
-/// which glibc's keeps seven blocks of a size for each thread: between two tendings a thread makes
-/// as many as those, so most are made and freed without the allocator's lock.
-pub const TEND_EVERY_HAZARD: u32 = 6;
-
-/// As [`RUN_SHARE`], in a domain of hazard pointers: one more than were added.
-pub const RUN_SHARE_HAZARD: u64 = run_share(TEND_EVERY_HAZARD as u64 + 1);
+/// The round in a domain with this limit, which may be one of hazard pointers, if what is freed
+/// `is_plain` memory that the thread keeps, or not.
+///
+/// To free a block of that takes about a nanosecond, and a tending of its own as long as forty. So
+/// rounds are long, except where the limit is small: there a thread would come to it within a few
+/// rounds, and wait. In a domain of hazard pointers what is freed goes to the allocator, of which
+/// glibc's keeps seven blocks of a size for each thread: in a round a thread makes as many as
+/// those, so most are made and freed without the allocator's lock.
+///
+/// ```
+/// use grace::batch::{ROUND, round};
+/// use grace::limit::Amount;
+///
+/// let limit = Amount { objects: 65_536, bytes: 16 << 20 };
+/// assert_eq!(round(true, false, limit), (7, 8));
+/// assert_eq!(round(false, true, limit), (33, 37));
+/// assert_eq!(round(false, true, Amount { objects: 200, ..limit }), ROUND);
+/// assert_eq!(round(false, false, limit), (17, 19));
+/// ```
+pub const fn round(is_hazard: bool, is_plain: bool, limit: Amount) -> (u64, u64) {
+    let is_long = is_plain && limit.objects >= 33 << 8 && limit.bytes >= 33 << 18;
+    let round = if is_long { (33, run_share(32)) } else { ROUND };
+    if is_hazard { (7, run_share(7)) } else { round }
+}
 
 /// How many callbacks a thread runs that has added `added` since it last ran some: a few more than
 /// `added`, so that a thread that keeps retiring catches up; and not many more, so that it frees
 /// about as much memory as it needs next.
 ///
 /// ```
-/// use grace::batch::{RUN_SHARE, TEND_EVERY, run_share};
+/// use grace::batch::{ROUND, TEND_EVERY, run_share};
 ///
-/// assert_eq!(run_share(TEND_EVERY.into()), RUN_SHARE);
+/// assert_eq!(run_share(TEND_EVERY.into()), ROUND.1);
 /// assert_eq!(run_share(64), 73);
 /// assert_eq!(run_share(1), 2, "always more than were added");
 /// ```
@@ -100,12 +118,9 @@ pub const RUN_NS: u64 = 3_000_000;
 /// assert!(!is_full(1, 64, BATCH, limit));
 /// ```
 pub const fn is_full(open: u64, open_bytes: u64, batch: u64, limit: Amount) -> bool {
-    let share = limit.objects / BATCH_SHARE;
-    let batch = if share < batch { share } else { batch };
-    let batch = if batch == 0 { 1 } else { batch };
-    let share = limit.bytes / BATCH_SHARE;
-    let bytes = if share < BATCH_BYTES { share } else { BATCH_BYTES };
-    open >= batch || open != 0 && open_bytes >= bytes
+    let many = open >= batch || open >= limit.objects / BATCH_SHARE;
+    let large = open_bytes >= BATCH_BYTES || open_bytes >= limit.bytes / BATCH_SHARE;
+    open != 0 && (many || large)
 }
 
 /// How urgent the grace period of a full batch is, in a domain in this zone.

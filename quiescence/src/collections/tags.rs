@@ -6,8 +6,12 @@
 //! | 1 to 255 | live: the tag of its key, from the hash |
 //!
 //! In the word of a bucket, byte 0 has flags, and bytes 1 to 7 are the slots. All functions here
-//! are arithmetic on one word. Source of the idea: the control bytes of SwissTable, compared in a
-//! general register, as hashbrown does on CPUs without vector instructions.
+//! but one are arithmetic on one word. Source of the idea: the control bytes of SwissTable,
+//! compared in a general register, as hashbrown does on CPUs without vector instructions.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::os::sync::AtomicU64;
 
 /// An updater has the bucket.
 pub(super) const LOCK: u64 = 1;
@@ -20,6 +24,17 @@ pub(super) const MOVED: u64 = 4;
 pub(super) const NEVER: u64 = 8;
 
 pub(super) const EMPTY: u64 = 0;
+
+/// Has the system provide memory for a word, if there is none yet, by a write that changes nothing
+/// whichever thread has locked its bucket: zero for zero. For a load the system maps a page of
+/// zeroes, which it replaces at the first store: a huge one, on Linux before 6.13, by small ones.
+/// (Not a `fetch_or` of zero: compilers remove that.)
+pub(super) fn touch(word: &AtomicU64) {
+    // Loom may have a store of others come between the load and the store of an exchange.
+    if !cfg!(loom) {
+        let _ = word.compare_exchange(0, 0, Relaxed, Relaxed);
+    }
+}
 
 /// The bytes of the slots in the word of a bucket with `slots` slots.
 pub(super) const fn head_bytes(slots: usize) -> u64 {

@@ -86,7 +86,7 @@ impl<K: DomainTag> Domain<K> {
     /// call then waits for those readers; or use [`try_retire`](Self::try_retire).
     ///
     /// # Progress and cost
-    /// A few plain stores to the thread's own memory; at every 17th call at the latest, a lock of
+    /// A few plain stores to the thread's own memory; at every 33rd call at the latest, a lock of
     /// the thread's own and the drops of some earlier objects; once in up to 8,192 calls, the fewer
     /// the larger the objects, a step of a grace period. At the domain's limit
     /// ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it waits for a grace period. After that the

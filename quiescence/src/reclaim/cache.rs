@@ -57,7 +57,7 @@ thread_local! {
 }
 
 /// Whether blocks of this layout are kept.
-const fn is_kept(layout: Layout) -> bool {
+pub(crate) const fn is_kept(layout: Layout) -> bool {
     layout.align() == 8 && layout.size() <= SIZE_MAX && layout.size() != 0
 }
 

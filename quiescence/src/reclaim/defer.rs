@@ -49,7 +49,7 @@ pub(crate) use deferred::{defer, defer_in_any_case, is_running_deferred, run_def
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::batch::{self, RUN_SHARE, RUN_SHARE_HAZARD, RUN_UNTIMED};
+use grace::batch::{self, RUN_UNTIMED};
 use grace::limit::{Amount, Context, Zone};
 
 use crate::event::trace;
@@ -60,11 +60,9 @@ use crate::reclaim::at_limit::{
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::free::{AtLimit, Callback, Closure, Pending, Timed, Value};
 use crate::reclaim::local::{self, Sections};
-use crate::reclaim::rescan;
 use crate::reclaim::retire::Retire;
-use crate::reclaim::running;
 use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, OwnQueue, Queue};
-use crate::reclaim::worker;
+use crate::reclaim::{cache, rescan, running, worker};
 
 /// Has `add` add a charged callback to the thread's queue, or to the shared one if the thread is
 /// ending. Returns whether it is time for the thread to tend its queue.
@@ -277,8 +275,10 @@ pub(crate) fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {
         // Nothing is ready, and nothing waits for a grace period: no lock is taken to see that.
         Sections::None if queue.is_all_open() => {}
         Sections::None => {
-            let is_hazard = domain.grace_periods.hazards.is_some();
-            let share = if is_hazard { RUN_SHARE_HAZARD } else { RUN_SHARE };
+            let memory = queue.last_kind().and_then(|kind| kind.memory);
+            let (is_hazard, limit) = (domain.grace_periods.hazards.is_some(), domain.limit());
+            let (round, share) = batch::round(is_hazard, memory.is_some_and(cache::is_kept), limit);
+            queue.local_stock().round.set(round);
             run_or_advance(domain, &queue, share);
         }
         // The grace period needs this thread's quiescent state; the drops are done there.

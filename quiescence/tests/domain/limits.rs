@@ -45,6 +45,16 @@ fn bytes_are_bounded_as_objects_are() {
     assert_all_has_run(&domain);
 }
 
+/// Of plain memory it frees many at a time, for which it needs as much room.
+#[test]
+fn a_thread_beside_no_reader_hardly_waits_at_a_small_limit() {
+    let domain = domain_with_limit(200, 1 << 30);
+    let rcu = Rcu::new_in(0, domain.clone());
+    (0..rounds(20_000, 1_000)).for_each(|number| rcu.store(number));
+    let waits = domain.statistics().limit_waits;
+    assert!(waits < 20, "{waits}");
+}
+
 #[test]
 fn an_updater_waits_at_the_limit_and_exceeds_it_by_no_object() {
     let (domain, live) = (small(), Arc::<AtomicUsize>::default());

@@ -105,3 +105,27 @@ fn entries_that_had_moved_were_freed_by_pointers_from_references() {
     map.shrink_to_fit();
     assert_eq!(map.read().iter().count(), 19);
 }
+
+/// Each page of the next table was loaded from before it was stored to, so that the system provided
+/// it twice; and an update that came to a new page came to one in either half.
+#[test]
+#[cfg(target_os = "linux")]
+#[cfg_attr(miri, ignore = "it has no pages")]
+fn an_update_of_a_growing_map_waited_for_four_pages() {
+    let faults = || {
+        // SAFETY: zeroes are a valid one.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: writes to what it is given.
+        assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) }, 0);
+        usage.ru_minflt
+    };
+    let (map, mut many) = (HashMap::new(), 0);
+    // Tables of up to a megabyte, which is not in huge pages, and half of which is 128 pages.
+    for key in 0..50_000_u64 {
+        let before = faults();
+        map.insert(key, key);
+        // One, and another one of the allocator's.
+        many += u32::from(faults() - before > 2);
+    }
+    assert!(many < 20, "{many} updates");
+}

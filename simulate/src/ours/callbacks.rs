@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use grace::batch::{self, BATCH, BATCH_ALONE, RUN_CHUNK, RUN_SHARE};
+use grace::batch::{self, BATCH, BATCH_ALONE, ROUND, RUN_CHUNK};
 use grace::limit::{Amount, Stock, Zone, zone};
 use grace::worker::Wants;
 use grace::{Segments, Urgency};
@@ -257,7 +257,7 @@ impl Me<'_, '_> {
             self.spend(0, Spending::Own).await;
         }
         if is_objects {
-            let ran = self.run(at, RUN_SHARE).await;
+            let ran = self.run(at, ROUND.1).await;
             if batch::advances(ran, || self.world().wants(at)) {
                 self.advance(false).await;
             }

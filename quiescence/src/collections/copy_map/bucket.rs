@@ -26,7 +26,7 @@ const WORDS_MAX: usize = 6;
 #[repr(C)]
 pub(super) struct Head {
     state: AtomicU64,
-    tags: AtomicU64,
+    pub(super) tags: AtomicU64,
     over: AtomicPtr<Head>,
 }
 
@@ -118,7 +118,7 @@ impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
     }
 
     #[inline(always)]
-    fn head<'h>(self) -> &'h Head {
+    pub(super) fn head<'h>(self) -> &'h Head {
         // SAFETY: by the contract of `at`: atomics, for which zero is a value.
         unsafe { self.at.as_ref() }
     }
@@ -275,13 +275,6 @@ impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
     pub(super) fn clear(self) {
         self.head().tags.store(0, Relaxed);
         self.head().over.store(ptr::null_mut(), Relaxed);
-    }
-
-    /// Makes the system provide memory for it, if there is none yet, by a write that changes
-    /// nothing whichever thread has locked the bucket: zero for zero. (Not a `fetch_or` of zero:
-    /// compilers remove that.)
-    pub(super) fn touch(self) {
-        let _ = self.head().tags.compare_exchange(0, 0, Relaxed, Relaxed);
     }
 
     /// Adds a pair; if there is no slot for it, in one of `spare`, which must not be empty then.

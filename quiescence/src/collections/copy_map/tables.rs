@@ -415,8 +415,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
             spare.fill(nodes);
             spare.taken.reserve(nodes);
             pairs.reserve(count);
-            // (Loom may have a store of others come between the load and the store of an exchange.)
-            targets().filter(|_| !cfg!(loom)).for_each(Bucket::touch);
+            targets().for_each(|target| tags::touch(&target.head().tags));
 
             // Whatever their states are by now: of values that others have replaced meanwhile, the
             // new ones move, from a second copy. There is none if the states are the same [CM-I3].

@@ -65,6 +65,11 @@ pub(super) unsafe fn help<E>(
     // Relaxed: a ticket.
     let first = table.head().passed.fetch_add(step, Relaxed) as usize;
     let (tables, mut hashes) = ((table, next), Known::with_room(2 * SLOTS));
+    // Of pages of the next table, one update is not to wait for two: each part of it is touched a
+    // step further ahead than the part before. (None if it shrinks, as most may stay unused.)
+    let parts = 0..(next.buckets() / table.buckets()).min(4);
+    let ahead = parts.map(|part| (part + 1) * step as usize - 1 + part * units);
+    ahead.for_each(|ahead| tags::touch(&next.bucket(first.wrapping_add(ahead)).word));
     let own = (0..units.min(step as usize)).map(|unit| first.wrapping_add(unit) & (units - 1));
     // The keys of nearly all of them are hashed: their lines come at the same time.
     own.clone().for_each(|unit| table.bucket(unit).prefetch());

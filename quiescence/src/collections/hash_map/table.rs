@@ -39,15 +39,10 @@ pub(super) struct Old<E> {
 
 impl<E> Old<E> {
     /// The first of these that is not freed.
-    fn first(mut old: &Option<Arc<Self>>) -> Option<&Arc<Self>> {
-        loop {
-            let this = old.as_ref()?;
-            // Relaxed: it becomes null, and stays that.
-            if !this.table.load(Relaxed).is_null() {
-                return Some(this);
-            }
-            old = &this.others;
-        }
+    fn first(old: &Option<Arc<Self>>) -> Option<&Arc<Self>> {
+        // Relaxed: it becomes null, and stays that.
+        let is_there = |old: &&Arc<Self>| !old.table.load(Relaxed).is_null();
+        iter::successors(old.as_ref(), |old| old.others.as_ref()).find(is_there)
     }
 
     /// Frees it, unless that has been done.
@@ -70,12 +65,9 @@ impl<E> Old<E> {
     /// # Safety
     /// As for each of them.
     pub(super) unsafe fn end_all(&self) {
-        let mut next = Some(self);
-        while let Some(old) = next {
-            // SAFETY: by the contract.
-            unsafe { old.end() };
-            next = old.others.as_deref();
-        }
+        let all = iter::successors(Some(self), |old| old.others.as_deref());
+        // SAFETY: by the contract.
+        all.for_each(|old| unsafe { old.end() });
     }
 }
 

@@ -256,10 +256,8 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Option<At<K, V>> {
         let hash = self.hash(&key);
-        let Ok((_, old)) = self.put_where(key, value, hash, (Wants::Key, None), garbage) else {
-            unreachable!("it is wanted, whether the key is there or not")
-        };
-        old
+        let put = self.put_where(key, value, hash, (Wants::Key, None), garbage);
+        put.ok().expect("it is wanted, whether the key is there or not").1
     }
 
     /// Takes an entry out of the map. Returns where it was. In a section.

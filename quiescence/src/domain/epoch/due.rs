@@ -22,15 +22,12 @@ pub(super) fn may_drain() -> bool {
 /// its fence interrupts them, and threads that flush do so after each update.
 const WORTH_A_FENCE: u64 = 64;
 
-/// Additions of a round, at the end of which a share is looked for.
-const ROUND: u64 = batch::TEND_EVERY as u64 + 1;
-
 /// How many objects and functions a thread defers in sections before it runs about as many that are
 /// ready. A go has a cost of its own (the queue's lock, its account), some 600 instructions, and so
 /// has the look whether one is due; shared by 102, they are a tenth of what one function costs. As
 /// many as six rounds of additions have, at the end of which it is compared; of more, the share
 /// would take three goes.
-const SHARE: u64 = 6 * ROUND;
+const SHARE: u64 = 6 * batch::ROUND.0;
 const _: () = {
     assert!(batch::run_share(SHARE) <= 2 * batch::RUN_UNTIMED, "two goes run a share");
 };
@@ -57,7 +54,7 @@ fn is_alone(domain: &DomainState) -> bool {
 
 /// Tends the queue if a batch is full, or the calling thread has retired [`SHARE`] objects in the
 /// domain since it last dropped some. Returns whether that is so: then it is to drop some when its
-/// section ends. Out of line, as only each seventeenth addition calls it.
+/// section ends. Out of line, as only the last addition of a round calls it.
 #[cold]
 pub(super) fn tend_if_share(tag: &dyn Named, queue: OwnQueue<'_>) -> bool {
     let is_share =

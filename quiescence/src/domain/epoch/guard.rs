@@ -53,7 +53,7 @@ unsafe impl Sync for Guard where for<'never> Global: GuardsChangeThreads {}
 const DUE: usize = SHARE | EVERYTHING;
 /// It has deferred something, and [a share](due::tend_if_share) of what waits is to be run. A guard
 /// that ends in an outer section runs nothing; later the guard is marked under which the thread
-/// next looks, which it does at every seventeenth addition.
+/// next looks, which it does at the end of a round of additions.
 const SHARE: usize = 1;
 /// It has flushed.
 const EVERYTHING: usize = 2;

@@ -14,7 +14,7 @@
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::batch::{TEND_EVERY, TEND_EVERY_HAZARD};
+use grace::batch;
 use grace::limit::{self, Amount, Stock, Zone};
 
 use crate::os::sync::{AtomicU64, const_unless_loom};
@@ -148,8 +148,9 @@ pub(crate) struct LocalStock {
     stock: Cell<Stock>,
     /// [`DomainState::chunk`], as it was last computed.
     chunk: Cell<Amount>,
-    /// Each so many additions it is time to tend the queue.
-    round: u64,
+    /// Each so many additions it is time to tend the queue. A new number counts from the next round
+    /// on.
+    pub(crate) round: Cell<u64>,
     /// How many callbacks will have been added when the thread's round ends. One that is larger
     /// than a chunk ends it: so those of a round together are a small part of the limit.
     round_ends: Cell<u64>,
@@ -161,8 +162,8 @@ pub(crate) struct LocalStock {
 
 impl LocalStock {
     pub(crate) fn new(is_hazard: bool) -> Self {
-        let round = u64::from(if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY }) + 1;
-        Self { round, round_ends: Cell::new(round), ..Self::default() }
+        let (round, _) = batch::round(is_hazard, false, Amount::NONE);
+        Self { round: Cell::new(round), round_ends: Cell::new(round), ..Self::default() }
     }
 
     /// Whether it is time to tend the queue, to which so many have been added: at the end of each
@@ -171,7 +172,7 @@ impl LocalStock {
     pub(crate) fn ends_round(&self, added: u64) -> bool {
         let ends = added >= self.round_ends.get();
         if ends {
-            self.round_ends.set(added + self.round);
+            self.round_ends.set(added + self.round.get());
         }
         ends
     }
