@@ -1,15 +1,15 @@
 //! Where processes serve their statistics, how they are asked, and why that may fail.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Uid, geteuid, test_kill_process};
 
@@ -25,17 +25,20 @@ const ANSWER_MAX: u64 = 4 << 20;
 /// Files looked at in a directory.
 const FILES_MAX: usize = 4_096;
 
-/// The replies of all processes that serve in the usual directories, by process.
+/// The replies of all processes that serve in the usual directories, by the numbers that they say
+/// they have. All are asked at once: some may never answer.
 pub(super) fn all(output: &Output) -> Vec<Answer> {
-    let mut answers = BTreeMap::new();
-    let directories = own_directories();
+    let own = own_directories().into_iter().filter(|directory| is_of(directory, geteuid()));
+    let directories: BTreeSet<_> =
+        own.filter_map(|directory| directory.canonicalize().ok()).collect();
     let paths = directories.iter().flat_map(|directory| sockets_in(directory, geteuid()));
-    for path in paths.take_while(|_| !output.must_stop()) {
-        if let Ok(answer) = ask(&path, None, output) {
-            answers.entry(answer.process.pid).or_insert(answer);
-        }
-    }
-    answers.into_values().collect()
+    let began = Instant::now();
+    let asked: Vec<Asked> = paths.filter_map(|path| begin_to_ask(&path).ok()).collect();
+    let left = || PATIENCE.saturating_sub(began.elapsed()).max(MOMENT);
+    let mut answers: Vec<Answer> =
+        asked.iter().filter_map(|each| answer_of(each, left(), output).ok()).collect();
+    answers.sort_by_key(|answer| answer.process.pid);
+    answers
 }
 
 /// The sockets of this user in a directory of this user: anybody can make one in /tmp.
@@ -121,28 +124,41 @@ fn does_not_serve(pid: u32) -> Failure {
     )
 }
 
-/// Asks the process behind a socket for its statistics: only `pid`, if that is given.
+/// Where a thread gives the line that a process answers.
+type Asked = Receiver<io::Result<String>>;
+
+/// Between two looks at whether the user has had enough.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// Asks a process for its statistics by its socket.
+pub(super) fn ask(socket: &Path, pid: u32, output: &Output) -> io::Result<Answer> {
+    let answer = answer_of(&begin_to_ask(socket)?, PATIENCE, output)?;
+    // A child has its parent's QUIESCENCE_STATS, and not the socket.
+    let is_its = number_of_its_own(pid) == answer.process.pid;
+    is_its.then_some(answer).ok_or(ErrorKind::NotFound.into())
+}
+
+/// Asks the process behind a socket.
 ///
 /// Even to connect may take for ever, since a stopped process accepts nobody. So a thread of its
-/// own waits for the process, and is left to itself after [`PATIENCE`] and after Ctrl-C.
-pub(super) fn ask(socket: &Path, pid: Option<u32>, output: &Output) -> io::Result<Answer> {
-    const MOMENT: Duration = Duration::from_millis(20);
+/// own waits for the process, and is left to itself if that takes too long, and after Ctrl-C.
+fn begin_to_ask(socket: &Path) -> io::Result<Asked> {
     let (answered, answers) = mpsc::channel();
     let path = socket.to_owned();
     thread::Builder::new().spawn(move || answered.send(line_of(&path)))?;
+    Ok(answers)
+}
+
+/// Waits for the answer so long.
+fn answer_of(asked: &Asked, patience: Duration, output: &Output) -> io::Result<Answer> {
     let mut line = None;
-    output.wait(PATIENCE, || {
-        line = answers.recv_timeout(MOMENT).ok();
+    output.wait(patience, || {
+        line = asked.recv_timeout(MOMENT).ok();
         line.is_none()
     });
     let late = if output.must_stop() { ErrorKind::Interrupted } else { ErrorKind::TimedOut };
-    let answer = Answer::read(&line.ok_or(late)??)
-        .map_err(|reason| io::Error::new(ErrorKind::InvalidData, reason))?;
-    // A child has its parent's QUIESCENCE_STATS, and not the socket.
-    match pid.map(number_of_its_own) {
-        Some(number) if number != answer.process.pid => Err(ErrorKind::NotFound.into()),
-        _ => Ok(answer),
-    }
+    Answer::read(&line.ok_or(late)??)
+        .map_err(|reason| io::Error::new(ErrorKind::InvalidData, reason))
 }
 
 /// The line that a process answers.

@@ -156,7 +156,7 @@ fn who_answers_nonsense_is_not_believed() {
 /// A listener where `rcu top` looks for that of this process.
 fn listener(runtime: &Path, pid: u32) -> UnixListener {
     let directory = runtime.join("quiescence");
-    fs::create_dir(&directory).unwrap();
+    fs::create_dir_all(&directory).unwrap();
     UnixListener::bind(directory.join(format!("{pid}.sock"))).unwrap()
 }
 
@@ -176,6 +176,44 @@ fn who_accepts_nobody_is_not_waited_for() {
     fails(&top(runtime.path(), &[&pid]), 4, "does not answer");
     // Who asks all processes does without it.
     expect_code(&top(runtime.path(), &[]), 0);
+}
+
+/// Two processes that are asked before either answers, which then give these numbers.
+fn answering_together(runtime: &Path, numbers: [u32; 2]) -> thread::JoinHandle<()> {
+    let listeners = [1, 2].map(|place| listener(runtime, place));
+    thread::spawn(move || {
+        let clients = listeners.map(|listener| listener.accept().unwrap().0);
+        for (mut client, pid) in clients.into_iter().zip(numbers) {
+            BufReader::new(client.try_clone().unwrap()).read_line(&mut String::new()).unwrap();
+            let answer = r#""schema": "quiescence-stats/2", "program": "together", "pid""#;
+            client.write_all(format!("{{{answer}: {pid}}}\n").as_bytes()).unwrap();
+        }
+    })
+}
+
+/// Whether both are listed.
+fn are_listed(runtime: &Path) -> bool {
+    let document = parsed(&top(runtime, &["--json", "-"]));
+    let processes = document["processes"].as_array().unwrap().iter();
+    processes.filter(|process| process["program"] == "together").count() == 2
+}
+
+/// One that has stopped was waited for before the next was asked.
+#[test]
+fn a_process_that_does_not_answer_holds_up_the_question_to_others() {
+    let runtime = private_directory();
+    let processes = answering_together(runtime.path(), [1, 2]);
+    assert!(are_listed(runtime.path()));
+    processes.join().unwrap();
+}
+
+/// It was shown in the place of the one that has the number.
+#[test]
+fn a_process_that_gives_anothers_number_hides_it() {
+    let runtime = private_directory();
+    let processes = answering_together(runtime.path(), [7, 7]);
+    assert!(are_listed(runtime.path()));
+    processes.join().unwrap();
 }
 
 /// Ctrl-C was not looked at before the answer was there, and a second one left the terminal
