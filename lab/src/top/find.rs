@@ -88,12 +88,16 @@ pub(super) fn socket_of(pid: u32) -> Result<PathBuf> {
         return Err(Failure::usage(format!("there is no process {pid}")));
     }
     let owner = fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
-    if let Ok(owner) = owner
-        && owner != geteuid().as_raw()
-    {
-        return Err(Failure::usage(format!(
+    let other = owner.ok().filter(|owner| *owner != geteuid().as_raw());
+    let no_socket = || match other {
+        None => does_not_serve(pid),
+        Some(owner) => Failure::usage(format!(
             "process {pid} belongs to another user (number {owner}), and serves that user alone"
-        )));
+        )),
+    };
+    // A program that has given up the superuser's rights may have served by then.
+    if other.is_some() && !geteuid().is_root() {
+        return Err(no_socket());
     }
     let environment = fs::read(format!("/proc/{pid}/environ"));
     let of_process = |name| variable(environment.as_ref().ok()?, name);
@@ -106,7 +110,7 @@ pub(super) fn socket_of(pid: u32) -> Result<PathBuf> {
         .filter(|path| path.is_absolute())
         .chain(places.map(|directory| directory.join(&file)))
         .find(|path| is_of(path, geteuid()))
-        .ok_or_else(|| does_not_serve(pid))
+        .ok_or_else(no_socket)
 }
 
 /// Whether the file is there and this user's.

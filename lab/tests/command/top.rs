@@ -216,6 +216,31 @@ fn a_process_that_gives_anothers_number_hides_it() {
     processes.join().unwrap();
 }
 
+/// Its socket is the superuser's, who was sent away: the process is another user's by then.
+#[test]
+fn nobody_may_watch_a_program_that_has_given_up_rights() {
+    unsafe extern "C" {
+        fn setuid(user: u32) -> c_int;
+    }
+    let serve = || {
+        quiescence::synchronize();
+        ready();
+        // SAFETY: a number only.
+        assert_eq!(unsafe { setuid(65_534) }, 0);
+        println!("given up");
+        next();
+    };
+    if !rustix::process::geteuid().is_root() {
+        return; // only the superuser can start one
+    }
+    let Some((mut served, pid)) = serving(this_test!(), serve) else { return };
+    served.go_on();
+    served.wait_for("given up");
+    let document = parsed(&top(served.runtime.path(), &[&pid, "--json", "-"]));
+    assert_eq!(document["processes"][0]["pid"], served.child.id());
+    served.end();
+}
+
 /// Ctrl-C was not looked at before the answer was there, and a second one left the terminal
 /// without echo.
 #[test]
