@@ -88,8 +88,7 @@ impl Answer {
             serde_json::from_value(printable(came.clone())).map_err(|error| error.to_string())?;
         process.domains.truncate(DOMAINS_MAX);
         let domains = process.domains.iter_mut().map(|domain| &mut domain.name);
-        let names = domains.chain([&mut process.program]);
-        names.for_each(|name| *name = shortened(name, NAME_MAX));
+        domains.chain([&mut process.program]).for_each(|name| *name = shortened(name, NAME_MAX));
         Ok(Answer { came, process })
     }
 }
@@ -139,15 +138,12 @@ impl Domain {
     /// The latency, in nanoseconds, that this share of the grace periods since `earlier` stayed
     /// below; `None` if there were none, or it is beyond all measure.
     pub(super) fn quantile_since(&self, earlier: &Domain, share: f64) -> Option<u64> {
-        let before: BTreeMap<u64, u64> =
-            earlier.latency.iter().map(|bucket| (bucket.below_ns, bucket.count)).collect();
-        let since = |bucket: &Bucket| {
-            let before = before.get(&bucket.below_ns).copied().unwrap_or(0);
-            (bucket.below_ns, bucket.count.saturating_sub(before))
-        };
-        let mut since: Vec<(u64, u64)> = self.latency.iter().map(since).collect();
-        since.sort_unstable();
-        let count = since.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
+        let counts = self.latency.iter().map(|bucket| (bucket.below_ns, bucket.count));
+        let mut since: BTreeMap<u64, u64> = counts.collect();
+        for Bucket { below_ns, count } in &earlier.latency {
+            since.entry(*below_ns).and_modify(|later| *later = later.saturating_sub(*count));
+        }
+        let count = since.values().fold(0u64, |sum, count| sum.saturating_add(*count));
         let rank = ((share * count as f64).ceil() as u64).max(1);
         let mut seen = 0u64;
         let found = since.into_iter().find(|(_, count)| {

@@ -3,9 +3,10 @@
 
 use std::ffi::c_int;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicPtr;
@@ -239,6 +240,25 @@ fn nobody_may_watch_a_program_that_has_given_up_rights() {
     let document = parsed(&top(served.runtime.path(), &[&pid, "--json", "-"]));
     assert_eq!(document["processes"][0]["pid"], served.child.id());
     served.end();
+}
+
+/// Its user could have the superuser send words to any socket of the superuser's.
+#[test]
+fn the_environment_of_anothers_process_leads_to_a_socket_of_ours() {
+    if !rustix::process::geteuid().is_root() {
+        return; // only the superuser can start one
+    }
+    let runtime = private_directory();
+    let socket = runtime.path().join("ours.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let mut shell = Command::new("sh");
+    let shell = shell.uid(65_534).env("QUIESCENCE_STATS", &socket).stdin(Stdio::piped());
+    let mut child = shell.spawn().unwrap();
+    fails(&top(runtime.path(), &[&child.id().to_string()]), 2, "another user");
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
 }
 
 /// Ctrl-C was not looked at before the answer was there, and a second one left the terminal

@@ -99,8 +99,7 @@ fn say(reason: &str) {
 }
 
 fn run(place: Place) {
-    // Whose the socket is, too: the program may give up rights later.
-    let (user, mut open) = (socket::user(), OPEN.lock());
+    let mut open = OPEN.lock();
     let door = match socket::open(place) {
         Ok(door) => door,
         Err(reason) => {
@@ -116,7 +115,7 @@ fn run(place: Place) {
         // Whatever it returns, a client is accepted if there is one.
         socket::wait(door, libc::POLLIN, None);
         let mut open = OPEN.lock();
-        let admitted = socket::admit(door, user);
+        let admitted = socket::admit(door);
         open.client = admitted.unwrap_or(None);
         drop(open);
         match admitted {
