@@ -33,7 +33,8 @@ struct call_rcu_data;
 
 /*
  * The memory of a callback: a member of the structure to be freed, so that nothing is
- * allocated. It need not be initialised, and belongs to the library until the callback runs.
+ * allocated. It need not be initialised, and belongs to the library until the callback runs. It
+ * has to be aligned: the structure is not a packed one.
  */
 struct rcu_head {
 	struct cds_wfcq_node next;

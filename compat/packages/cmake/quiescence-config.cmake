@@ -5,7 +5,9 @@
 set(_quiescence_components @COMPONENTS@)
 string(REPLACE ";" "|" _quiescence_names "${_quiescence_components};cxx")
 foreach(_quiescence_component IN LISTS quiescence_FIND_COMPONENTS)
-  if(NOT _quiescence_component MATCHES "^(${_quiescence_names})$")
+  if(_quiescence_component MATCHES "^(${_quiescence_names})$")
+    set(quiescence_${_quiescence_component}_FOUND TRUE)
+  elseif(quiescence_FIND_REQUIRED_${_quiescence_component})
     set(quiescence_FOUND FALSE)
     set(quiescence_NOT_FOUND_MESSAGE
       "there is no component ${_quiescence_component}; there are: @COMPONENTS@ cxx")

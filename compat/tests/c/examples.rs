@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use crate::program::{output, succeeds, text};
 use crate::scratch::scratch;
@@ -104,6 +104,28 @@ fn cmake_finds_the_archives_and_its_programs_hold() {
     assert!(notes.contains(".note.quiescence"), "{notes}");
 }
 
+/// What CMake says of a project that wants so much of the package, and tells so much of it.
+fn configured(wanted: &str, tells: &str) -> Output {
+    let directory = scratch("find");
+    let text_of_it = format!(
+        "cmake_minimum_required(VERSION 3.16)\nproject(find C)\n\
+         find_package(quiescence {wanted} REQUIRED)\nmessage(\"{tells}\")\n"
+    );
+    fs::write(directory.join("CMakeLists.txt"), text_of_it).expect("it is written");
+    output(command("cmake", &directory).args(["-S", ".", "-B", "build"]))
+}
+
+/// The package was said to be missing, and none of its components to be there.
+#[test]
+fn a_component_that_is_optional_has_to_be_there() {
+    needs::or_return!(Cmake);
+    let wanted = "COMPONENTS memb OPTIONAL_COMPONENTS cds urcu";
+    let has = |name: &str| format!("{name} ${{quiescence_{name}_FOUND}}");
+    let output = configured(wanted, &["memb", "cds", "urcu"].map(has).join(" "));
+    let said = text(&output);
+    assert!(output.status.success() && said.contains("memb TRUE cds TRUE urcu \n"), "{said}");
+}
+
 #[test]
 fn cmake_is_told_of_a_version_or_a_component_that_is_not_there() {
     needs::or_return!(Cmake);
@@ -114,14 +136,7 @@ fn cmake_is_told_of_a_version_or_a_component_that_is_not_there() {
         ("1", Some("version: 0.2.0")),
         ("0.2 COMPONENTS urcu", Some("there is no component urcu; there are: cds memb")),
     ] {
-        let directory = scratch("find");
-        let text_of_it = format!(
-            "cmake_minimum_required(VERSION 3.16)\nproject(find C)\n\
-             find_package(quiescence {wanted} REQUIRED)\n\
-             message(\"found ${{quiescence_VERSION}}\")\n"
-        );
-        fs::write(directory.join("CMakeLists.txt"), text_of_it).expect("it is written");
-        let output = output(command("cmake", &directory).args(["-S", ".", "-B", "build"]));
+        let output = configured(wanted, "found ${quiescence_VERSION}");
         let said = text(&output);
         assert_eq!(output.status.success(), complaint.is_none(), "{wanted}: {said}");
         let expected = complaint.unwrap_or(concat!("found ", env!("CARGO_PKG_VERSION")));

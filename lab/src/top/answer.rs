@@ -12,8 +12,10 @@ use crate::output::shortened;
 
 /// The replies that we can read.
 const SCHEMA: &str = "quiescence-stats/2";
-/// Characters of a domain's name that are shown: the table has other columns, too.
+/// Characters of a name that are shown: tables have other columns, too.
 const NAME_MAX: usize = 32;
+/// Domains that are shown: as many as a process lists.
+const DOMAINS_MAX: usize = 256;
 
 /// A process's answer.
 #[derive(Clone, Debug)]
@@ -84,9 +86,9 @@ impl Answer {
         }
         let mut process: Process =
             serde_json::from_value(printable(came.clone())).map_err(|error| error.to_string())?;
-        process.domains.iter_mut().for_each(|domain| {
-            domain.name = shortened(&domain.name, NAME_MAX);
-        });
+        process.domains.truncate(DOMAINS_MAX);
+        let domains = process.domains.iter_mut().map(|domain| &mut domain.name);
+        domains.chain([&mut process.program]).for_each(|name| *name = shortened(name, NAME_MAX));
         Ok(Answer { came, process })
     }
 }
@@ -136,15 +138,12 @@ impl Domain {
     /// The latency, in nanoseconds, that this share of the grace periods since `earlier` stayed
     /// below; `None` if there were none, or it is beyond all measure.
     pub(super) fn quantile_since(&self, earlier: &Domain, share: f64) -> Option<u64> {
-        let before: BTreeMap<u64, u64> =
-            earlier.latency.iter().map(|bucket| (bucket.below_ns, bucket.count)).collect();
-        let since = |bucket: &Bucket| {
-            let before = before.get(&bucket.below_ns).copied().unwrap_or(0);
-            (bucket.below_ns, bucket.count.saturating_sub(before))
-        };
-        let mut since: Vec<(u64, u64)> = self.latency.iter().map(since).collect();
-        since.sort_unstable();
-        let count = since.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
+        let counts = self.latency.iter().map(|bucket| (bucket.below_ns, bucket.count));
+        let mut since: BTreeMap<u64, u64> = counts.collect();
+        for Bucket { below_ns, count } in &earlier.latency {
+            since.entry(*below_ns).and_modify(|later| *later = later.saturating_sub(*count));
+        }
+        let count = since.values().fold(0u64, |sum, count| sum.saturating_add(*count));
         let rank = ((share * count as f64).ceil() as u64).max(1);
         let mut seen = 0u64;
         let found = since.into_iter().find(|(_, count)| {
@@ -207,17 +206,33 @@ mod tests {
         assert_eq!(answer.came["news"], 1);
     }
 
+    /// A program's name once filled the window.
     #[test]
     fn a_long_name_leaves_room_for_the_rest_of_the_table() {
         for (length, shown) in [(1, 1), (NAME_MAX, NAME_MAX), (100_000, NAME_MAX)] {
             let name = "é".repeat(length);
-            let line =
-                format!(r#"{{"schema": "quiescence-stats/2", "domains": [{{"name": "{name}"}}]}}"#);
+            let line = format!(
+                r#"{{"schema": "quiescence-stats/2", "program": "{name}",
+                    "domains": [{{"name": "{name}"}}]}}"#
+            );
             let answer = Answer::read(&line).unwrap();
-            let seen = &answer.process.domains[0].name;
-            assert_eq!((seen.chars().count(), seen.ends_with('…')), (shown, length > NAME_MAX));
+            for seen in [&answer.process.domains[0].name, &answer.process.program] {
+                assert_eq!((seen.chars().count(), seen.ends_with('…')), (shown, length > NAME_MAX));
+            }
             assert_eq!(answer.came["domains"][0]["name"], name, "JSON has all of it");
         }
+    }
+
+    /// Each was looked for among all of the answer before: two of 4 MiB took minutes.
+    #[test]
+    fn more_domains_than_a_process_lists_are_not_compared() {
+        let domains: Vec<_> =
+            (0..1_000).map(|number| format!("{{\"number\": {number}}}")).collect();
+        let domains = domains.join(",");
+        let line = format!(r#"{{"schema": "quiescence-stats/2", "domains": [{domains}]}}"#);
+        let answer = Answer::read(&line).unwrap();
+        assert_eq!(answer.process.domains.len(), DOMAINS_MAX);
+        assert_eq!(answer.came["domains"].as_array().unwrap().len(), 1_000);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Where processes serve their statistics, how they are asked, and why that may fail.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStringExt;
@@ -25,21 +25,19 @@ const ANSWER_MAX: u64 = 4 << 20;
 /// Files looked at in a directory.
 const FILES_MAX: usize = 4_096;
 
-/// The replies of all processes that serve in the usual directories, by process.
+/// The replies of all processes that serve in the usual directories, by the numbers that they say
+/// they have, and then by their sockets.
 pub(super) fn all(output: &Output) -> Vec<Answer> {
-    let mut answers = BTreeMap::new();
-    let directories = own_directories();
-    let paths = directories.iter().flat_map(|directory| sockets_in(directory, geteuid()));
-    for path in paths.take_while(|_| !output.must_stop()) {
-        if let Ok(answer) = ask(&path, None, output) {
-            answers.entry(answer.process.pid).or_insert(answer);
-        }
-    }
-    answers.into_values().collect()
+    let sockets = directories(None).flat_map(|directory| sockets_in(&directory, geteuid()));
+    // Two of the directories may be one.
+    let sockets: BTreeSet<PathBuf> = sockets.flat_map(|socket| socket.canonicalize()).collect();
+    let mut answers: Vec<Answer> = answers(sockets, output).into_values().flatten().collect();
+    answers.sort_by_key(|answer| answer.process.pid);
+    answers
 }
 
 /// The sockets of this user in a directory of this user: anybody can make one in /tmp.
-fn sockets_in(directory: &Path, user: Uid) -> impl Iterator<Item = PathBuf> {
+fn sockets_in(directory: &Path, user: Uid) -> impl Iterator<Item = PathBuf> + use<> {
     let files = is_of(directory, user).then(|| fs::read_dir(directory).ok()).flatten();
     let files = files.into_iter().flat_map(|files| files.take(FILES_MAX)).flatten();
     files
@@ -47,17 +45,14 @@ fn sockets_in(directory: &Path, user: Uid) -> impl Iterator<Item = PathBuf> {
         .filter(move |path| path.extension().is_some_and(|end| end == "sock") && is_of(path, user))
 }
 
-/// The directories in which a process may serve whose session has this one.
-fn directories(of_session: Option<PathBuf>) -> Vec<PathBuf> {
+/// The directories in which a process may serve: below that of its session, or of ours, or where it
+/// has none.
+fn directories(of_session: Option<PathBuf>) -> impl Iterator<Item = PathBuf> {
     let user = geteuid().as_raw();
-    let parents = of_session.into_iter().chain([PathBuf::from(format!("/run/user/{user}"))]);
-    let directories = parents.map(|parent| parent.join("quiescence"));
-    directories.chain([PathBuf::from(format!("/tmp/quiescence-{user}"))]).collect()
-}
-
-/// The same of our own session.
-fn own_directories() -> Vec<PathBuf> {
-    directories(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from))
+    let ours = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let parents = [of_session, ours, Some(format!("/run/user/{user}").into())].into_iter();
+    let directories = parents.flatten().map(|parent| parent.join("quiescence"));
+    directories.chain([PathBuf::from(format!("/tmp/quiescence-{user}"))])
 }
 
 /// A variable of the environment that a process was started with.
@@ -85,25 +80,25 @@ pub(super) fn socket_of(pid: u32) -> Result<PathBuf> {
         return Err(Failure::usage(format!("there is no process {pid}")));
     }
     let owner = fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
-    if let Ok(owner) = owner
-        && owner != geteuid().as_raw()
-    {
-        return Err(Failure::usage(format!(
-            "process {pid} belongs to another user (number {owner}), and serves that user alone"
-        )));
-    }
-    let environment = fs::read(format!("/proc/{pid}/environ"));
-    let of_process = |name| variable(environment.as_ref().ok()?, name);
-    let named = of_process("QUIESCENCE_STATS");
-    let file = format!("{pid}.sock");
-    let of_its_session = environment.is_ok().then(|| directories(of_process("XDG_RUNTIME_DIR")));
-    let places = of_its_session.into_iter().flatten().chain(own_directories());
-    named
-        .into_iter()
+    let other = owner.ok().filter(|owner| *owner != geteuid().as_raw());
+    let no_socket = || match other {
+        None => does_not_serve(pid),
+        Some(owner) => Failure::usage(format!(
+            "process {pid} belongs to another user (number {owner}): ask as that user"
+        )),
+    };
+    // A process of another user may have been ours when it made its socket. Its environment is that
+    // user's word, and could lead us to any socket of ours.
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok().filter(|_| other.is_none());
+    let of_process = |name| variable(environment.as_ref()?, name);
+    let places = directories(of_process("XDG_RUNTIME_DIR"));
+    let is_ours = |path: &PathBuf| is_of(path, geteuid());
+    of_process("QUIESCENCE_STATS")
         .filter(|path| path.is_absolute())
-        .chain(places.map(|directory| directory.join(&file)))
-        .find(|path| is_of(path, geteuid()))
-        .ok_or_else(|| does_not_serve(pid))
+        .into_iter()
+        .chain(places.filter(is_ours).map(|directory| directory.join(format!("{pid}.sock"))))
+        .find(is_ours)
+        .ok_or_else(no_socket)
 }
 
 /// Whether the file is there and this user's.
@@ -112,47 +107,53 @@ fn is_of(path: &Path, user: Uid) -> bool {
 }
 
 fn does_not_serve(pid: u32) -> Failure {
-    Failure::because(
-        Exit::Unsupported,
-        format!(
-            "process {pid} does not serve its statistics: start it with QUIESCENCE_STATS=1 in its \
+    let why = format!(
+        "process {pid} does not serve its statistics: start it with QUIESCENCE_STATS=1 in its \
          environment (it serves from when it uses the library for the first time)"
-        ),
-    )
+    );
+    Failure::because(Exit::Unsupported, why)
 }
 
-/// Asks the process behind a socket for its statistics: only `pid`, if that is given.
-///
-/// Even to connect may take for ever, since a stopped process accepts nobody. So a thread of its
-/// own waits for the process, and is left to itself after [`PATIENCE`] and after Ctrl-C.
-pub(super) fn ask(socket: &Path, pid: Option<u32>, output: &Output) -> io::Result<Answer> {
-    const MOMENT: Duration = Duration::from_millis(20);
-    let (answered, answers) = mpsc::channel();
-    let path = socket.to_owned();
-    thread::Builder::new().spawn(move || answered.send(line_of(&path)))?;
-    let mut line = None;
-    output.wait(PATIENCE, || {
-        line = answers.recv_timeout(MOMENT).ok();
-        line.is_none()
-    });
+/// Asks a process for its statistics by its socket.
+pub(super) fn ask(socket: &Path, pid: u32, output: &Output) -> io::Result<Answer> {
+    let answer = answers([socket.to_owned()].into(), output).into_values().next();
     let late = if output.must_stop() { ErrorKind::Interrupted } else { ErrorKind::TimedOut };
-    let answer = Answer::read(&line.ok_or(late)??)
-        .map_err(|reason| io::Error::new(ErrorKind::InvalidData, reason))?;
+    let answer = answer.ok_or(late)??;
     // A child has its parent's QUIESCENCE_STATS, and not the socket.
-    match pid.map(number_of_its_own) {
-        Some(number) if number != answer.process.pid => Err(ErrorKind::NotFound.into()),
-        _ => Ok(answer),
-    }
+    let is_its = number_of_its_own(pid) == answer.process.pid;
+    is_its.then_some(answer).ok_or(ErrorKind::NotFound.into())
 }
 
-/// The line that a process answers.
-fn line_of(socket: &Path) -> io::Result<String> {
+/// What the processes behind these sockets answer within [`PATIENCE`], and before Ctrl-C.
+///
+/// Even to connect may take for ever, since a stopped process accepts nobody. So a thread for each
+/// waits, and is left to itself then.
+fn answers(sockets: BTreeSet<PathBuf>, output: &Output) -> BTreeMap<PathBuf, io::Result<Answer>> {
+    let asked = sockets.len();
+    let (answered, came) = mpsc::channel();
+    let mut answers = BTreeMap::new();
+    for socket in sockets {
+        let (path, answered) = (socket.clone(), answered.clone());
+        let answer = move || answered.send((path.clone(), answer_of(&path))).is_ok();
+        if let Err(error) = thread::Builder::new().spawn(answer) {
+            answers.insert(socket, Err(error));
+        }
+    }
+    output.wait(PATIENCE, || {
+        answers.extend(came.try_iter());
+        answers.len() < asked
+    });
+    answers
+}
+
+/// What a process answers.
+fn answer_of(socket: &Path) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket)?;
     stream.write_all(b"statistics\n")?;
     let mut line = String::new();
     match BufReader::new(stream.take(ANSWER_MAX)).read_line(&mut line)? {
         0 => Err(ErrorKind::UnexpectedEof.into()),
-        _ => Ok(line),
+        _ => Answer::read(&line).map_err(|why| io::Error::new(ErrorKind::InvalidData, why)),
     }
 }
 
@@ -170,11 +171,9 @@ pub(super) fn explain(pid: u32, error: io::Error, output: &mut Output) -> Failur
         ErrorKind::Interrupted => return output.stopped(),
         _ if !is_alive(pid) => return Failure::usage(format!("process {pid} has ended")),
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => return does_not_serve(pid),
-        ErrorKind::TimedOut => {
-            "does not answer: it is stopped, or busy answering others".to_owned()
-        }
+        ErrorKind::TimedOut => "does not answer: it is stopped, or busy answering others".into(),
         ErrorKind::InvalidData => format!("sent an answer that this command cannot read: {error}"),
-        ErrorKind::UnexpectedEof => "closed the connection without an answer".to_owned(),
+        ErrorKind::UnexpectedEof => "closed the connection without an answer".into(),
         _ => format!("cannot be asked: {error}"),
     };
     Failure::because(Exit::Unsupported, format!("process {pid} {why}"))

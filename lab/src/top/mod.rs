@@ -54,7 +54,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result {
         return Ok(());
     };
     let socket = find::socket_of(pid)?;
-    let first = find::ask(&socket, Some(pid), output);
+    let first = find::ask(&socket, pid, output);
     let first = first.map_err(|error| find::explain(pid, error, output))?;
     if output.has_json() {
         document([&first].into_iter(), output);
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result {
         if !is_whole {
             return Ok(());
         }
-        let later = match find::ask(&socket, Some(pid), output) {
+        let later = match find::ask(&socket, pid, output) {
             Ok(later) => later,
             Err(_) if output.must_stop() => return Ok(()),
             Err(error) => {

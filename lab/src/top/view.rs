@@ -130,25 +130,20 @@ fn columns_that_fit(rows: &[[String; 11]], width: usize) -> Vec<usize> {
     kept
 }
 
-/// The rows of all domains, in their order.
-fn rows<'a>(
-    earlier: &Process,
-    later: &'a Process,
-    order: Order,
-) -> (Vec<&'a Domain>, Vec<[String; 11]>) {
+/// The rows of these domains, in their order.
+fn rows(earlier: &Process, later: &Process, domains: &[&Domain]) -> Vec<[String; 11]> {
     let seconds = later.seconds_since(earlier);
     let nothing = Domain::default();
-    let domains = order.sorted(later);
     // A domain that is new began with nothing.
     let before = |domain: &Domain| earlier.domain(domain.number).unwrap_or(&nothing);
-    let since = |domain: &&'a Domain| Since { before: before(domain), domain, seconds };
-    let rows = domains.iter().map(since).map(|of| COLUMNS.map(|(.., cell)| cell(&of))).collect();
-    (domains, rows)
+    let since = domains.iter().map(|domain| Since { before: before(domain), domain, seconds });
+    since.map(|of| COLUMNS.map(|(.., cell)| cell(&of))).collect()
 }
 
 /// One line a domain, for programs that read lines.
 pub(super) fn lines(earlier: &Answer, later: &Answer, order: Order, output: &mut Output) {
-    let (domains, rows) = rows(&earlier.process, &later.process, order);
+    let domains = order.sorted(&later.process);
+    let rows = rows(&earlier.process, &later.process, &domains);
     for (domain, row) in domains.into_iter().zip(rows) {
         let cells = COLUMNS.iter().zip(row).map(|((title, ..), cell)| format!("{title}: {cell}"));
         let longest = longest(domain).map(|text| format!("longest reader: {text}"));
@@ -173,11 +168,11 @@ pub(super) fn process(earlier: &Answer, later: &Answer, order: Order, output: &m
     if hidden != 0 {
         output.line(format_args!("{} of them are not listed", units::count(hidden)));
     }
-    let (domains, rows) = rows(earlier, later, order);
+    let domains = order.sorted(later);
+    let rows = rows(earlier, later, &domains);
     let kept = columns_that_fit(&rows, output.width.into());
     let header: Vec<&str> = kept.iter().map(|&column| COLUMNS[column].0).collect();
-    let is_number = |place: &usize| kept[*place] >= 2;
-    let numbers = (0..kept.len()).filter(is_number);
+    let numbers = (0..kept.len()).filter(|place| kept[*place] >= 2);
     let rows = rows.iter().map(|row| kept.iter().map(|&column| &row[column]));
     output.table(output::table(&header, numbers, rows));
     output.line("");

@@ -3,9 +3,10 @@
 
 use std::ffi::c_int;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicPtr;
@@ -156,7 +157,7 @@ fn who_answers_nonsense_is_not_believed() {
 /// A listener where `rcu top` looks for that of this process.
 fn listener(runtime: &Path, pid: u32) -> UnixListener {
     let directory = runtime.join("quiescence");
-    fs::create_dir(&directory).unwrap();
+    fs::create_dir_all(&directory).unwrap();
     UnixListener::bind(directory.join(format!("{pid}.sock"))).unwrap()
 }
 
@@ -176,6 +177,88 @@ fn who_accepts_nobody_is_not_waited_for() {
     fails(&top(runtime.path(), &[&pid]), 4, "does not answer");
     // Who asks all processes does without it.
     expect_code(&top(runtime.path(), &[]), 0);
+}
+
+/// Two processes that are asked before either answers, which then give these numbers.
+fn answering_together(runtime: &Path, numbers: [u32; 2]) -> thread::JoinHandle<()> {
+    let listeners = [1, 2].map(|place| listener(runtime, place));
+    thread::spawn(move || {
+        let clients = listeners.map(|listener| listener.accept().unwrap().0);
+        for (mut client, pid) in clients.into_iter().zip(numbers) {
+            BufReader::new(client.try_clone().unwrap()).read_line(&mut String::new()).unwrap();
+            let answer = r#""schema": "quiescence-stats/2", "program": "together", "pid""#;
+            client.write_all(format!("{{{answer}: {pid}}}\n").as_bytes()).unwrap();
+        }
+    })
+}
+
+/// Whether both are listed.
+fn are_listed(runtime: &Path) -> bool {
+    let document = parsed(&top(runtime, &["--json", "-"]));
+    let processes = document["processes"].as_array().unwrap().iter();
+    processes.filter(|process| process["program"] == "together").count() == 2
+}
+
+/// One that has stopped was waited for before the next was asked.
+#[test]
+fn a_process_that_does_not_answer_holds_up_the_question_to_others() {
+    let runtime = private_directory();
+    let processes = answering_together(runtime.path(), [1, 2]);
+    assert!(are_listed(runtime.path()));
+    processes.join().unwrap();
+}
+
+/// It was shown in the place of the one that has the number.
+#[test]
+fn a_process_that_gives_anothers_number_hides_it() {
+    let runtime = private_directory();
+    let processes = answering_together(runtime.path(), [7, 7]);
+    assert!(are_listed(runtime.path()));
+    processes.join().unwrap();
+}
+
+/// Its socket is the superuser's, who was sent away: the process is another user's by then.
+#[test]
+fn nobody_may_watch_a_program_that_has_given_up_rights() {
+    unsafe extern "C" {
+        fn setuid(user: u32) -> c_int;
+    }
+    let serve = || {
+        quiescence::synchronize();
+        ready();
+        // SAFETY: a number only.
+        assert_eq!(unsafe { setuid(65_534) }, 0);
+        println!("given up");
+        next();
+    };
+    if !rustix::process::geteuid().is_root() {
+        return; // only the superuser can start one
+    }
+    let Some((mut served, pid)) = serving(this_test!(), serve) else { return };
+    served.go_on();
+    served.wait_for("given up");
+    let document = parsed(&top(served.runtime.path(), &[&pid, "--json", "-"]));
+    assert_eq!(document["processes"][0]["pid"], served.child.id());
+    served.end();
+}
+
+/// Its user could have the superuser send words to any socket of the superuser's.
+#[test]
+fn the_environment_of_anothers_process_leads_to_a_socket_of_ours() {
+    if !rustix::process::geteuid().is_root() {
+        return; // only the superuser can start one
+    }
+    let runtime = private_directory();
+    let socket = runtime.path().join("ours.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let mut shell = Command::new("sh");
+    let shell = shell.uid(65_534).env("QUIESCENCE_STATS", &socket).stdin(Stdio::piped());
+    let mut child = shell.spawn().unwrap();
+    fails(&top(runtime.path(), &[&child.id().to_string()]), 2, "another user");
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
 }
 
 /// Ctrl-C was not looked at before the answer was there, and a second one left the terminal

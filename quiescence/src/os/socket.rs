@@ -264,14 +264,15 @@ fn once(
     None
 }
 
-/// Accepts a client that has connected. `Ok(None)` if none has, or it was another user.
+/// Accepts a client that has connected. `Ok(None)` if none has, or it was another user, who is not
+/// root: the socket is root's where a program has given up root's rights.
 pub(crate) fn admit(door: RawFd) -> Result<Option<RawFd>> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let nothing = std::ptr::null_mut();
     // SAFETY: makes a descriptor. Nobody wants the client's address.
     match calls::call(|| unsafe { libc::accept4(door, nothing, nothing.cast(), flags) }) {
         Err(libc::EAGAIN) => Ok(None),
-        Ok(client) if user_of(client) != Some(user()) => {
+        Ok(client) if user_of(client).is_none_or(|client| client != user() && client != 0) => {
             close(client);
             Ok(None)
         }

@@ -110,30 +110,53 @@ fn the_socket_is_its_users_alone() {
     served.end();
 }
 
-/// Only root can try this: it takes two users.
-#[test]
-fn another_user_is_sent_away_even_where_the_file_lets_him_in() {
-    if role().is_some() {
-        return serve_and_wait();
-    }
+const NOBODY: libc::uid_t = 65_534;
+
+/// Starts a program of root's, and sends another user to it. Only root can: it takes two users.
+fn another_user_is_sent_away(test: &str) {
     // SAFETY: asks for a number.
     if unsafe { libc::geteuid() } != 0 {
         return expect::skip("root", "second user", "", "run the test as root");
     }
     let open = tempfile::tempdir().unwrap();
-    fs::set_permissions(open.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let served = Served::at(this_test!(), &open.path().join("stats.sock"));
+    fs::set_permissions(open.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let served = Served::at(test, &open.path().join("stats.sock"));
     assert!(served.statistics().is_some());
     fs::set_permissions(&served.path, fs::Permissions::from_mode(0o666)).unwrap();
     in_child(|| {
-        let nobody = 65_534;
         // SAFETY: numbers only.
-        assert_eq!(unsafe { libc::setresuid(nobody, nobody, nobody) }, 0);
+        assert_eq!(unsafe { libc::setresuid(NOBODY, NOBODY, NOBODY) }, 0);
         let client = UnixStream::connect(&served.path).expect("the file lets him in");
         assert_eq!(ask(&mut BufReader::new(client), b"statistics\n"), None);
     });
     assert!(served.statistics().is_some(), "its own user still is let in");
     served.end();
+}
+
+#[test]
+fn another_user_is_sent_away_even_where_the_file_lets_him_in() {
+    if role().is_some() {
+        return serve_and_wait();
+    }
+    another_user_is_sent_away(this_test!());
+}
+
+/// The socket is that user's, and the program is root's again.
+#[test]
+fn a_user_is_sent_away_whose_rights_root_had_when_it_made_the_socket() {
+    if role().is_some() {
+        // SAFETY: a number only.
+        let act_as = |user| assert_eq!(unsafe { libc::seteuid(user) }, 0);
+        act_as(NOBODY);
+        quiescence::synchronize();
+        let socket = PathBuf::from(std::env::var_os("QUIESCENCE_STATS").unwrap());
+        while !socket.exists() {
+            thread::yield_now();
+        }
+        act_as(0);
+        return ready();
+    }
+    another_user_is_sent_away(this_test!());
 }
 
 #[test]
