@@ -43,7 +43,7 @@ macro_rules! statistics {
             pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 // One string: each entry of a table of strings would need a relocation.
                 let names = concat!($(stringify!($($counted)? $($found)?), " "),*);
-                names.split(' ').zip([$(self.$($counted)? $($found)?),*])
+                names.split_ascii_whitespace().zip([$(self.$($counted)? $($found)?),*])
             }
         }
 

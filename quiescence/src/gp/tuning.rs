@@ -277,7 +277,7 @@ fn defaults() -> &'static [Values; 3] {
     static DEFAULTS: OnceLock<[Values; 3]> = OnceLock::new();
     DEFAULTS.get_or_init(|| {
         read_defaults(&os::environment::value, &mut |name, found, wanted| {
-            os::environment::complain(name, found.as_bytes(), format_args!("{wanted}"));
+            os::environment::complain(name, found.as_bytes(), wanted);
         })
     })
 }

@@ -79,10 +79,11 @@ fn wanted(value: CString) -> Result<Option<Place>, String> {
             Ok(Some(Place::Usual { session }))
         }
         [b'/', ..] => Ok(Some(Place::At(value))),
-        other => Err(format!(
-            "QUIESCENCE_STATS is \"{}\", and should be 1 or an absolute path",
-            other.escape_ascii()
-        )),
+        other => {
+            let mut said = String::new();
+            environment::escaped(other, &mut |byte| said.push(char::from(byte)));
+            Err(format!("QUIESCENCE_STATS is \"{said}\", and should be 1 or an absolute path"))
+        }
     }
 }
 
