@@ -21,7 +21,13 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     now_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-#[cfg(all(target_os = "linux", not(miri)))]
+/// Time since 1970, in nanoseconds.
+#[cfg(target_os = "linux")]
+pub(crate) fn time_ns() -> u64 {
+    now_ns(libc::CLOCK_REALTIME)
+}
+
+#[cfg(target_os = "linux")]
 fn now_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: fills `time`. Every Linux has these clocks.

@@ -1,13 +1,10 @@
 //! Statistics of domains ([`Statistics`]), and reports of grace periods that do not end
 //! ([`StallReport`]; [`set_stall_hook`] sets a function that receives them).
 
-// `stall`: reports of stalls. `inspect`: what a domain is doing now, and who reads there.
-// `stats_server`: the thread that serves statistics to `rcu top`.
+// `stall`: reports of stalls. `stats_server`: the thread that serves statistics to `rcu top`.
 //
 // May import: all rooms but `process`.
 
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-pub(crate) mod inspect;
 pub(crate) mod stall;
 #[cfg_attr(not(target_os = "linux"), path = "stats_server/unsupported.rs")]
 pub(crate) mod stats_server;
