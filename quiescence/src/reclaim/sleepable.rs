@@ -17,6 +17,7 @@ use grace::srcu::AdaptiveDelay;
 use crate::gp::engine::{Engine, Settings};
 use crate::gp::observers::Observers;
 use crate::reclaim::domain_state::{DomainState, Handle, Named};
+use crate::reclaim::thread_queue::Ended;
 use crate::srcu::driver::{DELAY, Sections};
 use crate::srcu::{OwnSrcuCounts, SrcuCounts};
 
@@ -133,7 +134,8 @@ impl SleepableDomain {
                 Err(first) => {
                     // SAFETY: from `into_raw`, and no other thread has it.
                     let mut state = unsafe { Arc::from_raw(mine) };
-                    Arc::get_mut(&mut state).expect("no other thread has it").let_srcu_counts_go();
+                    let state = Arc::get_mut(&mut state).expect("no other thread has it");
+                    state.srcu_counts = None; // they are another domain's
                     first.cast()
                 }
             };
@@ -157,20 +159,12 @@ impl DomainState {
         let grace_periods = &mut domain.grace_periods;
         grace_periods.observers.declared_name = name;
         grace_periods.observers.number = Observers::next_number();
-        // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped, which
-        // are declared before it.
-        let sections = unsafe { Sections::new(srcu_counts, delay) };
-        grace_periods.make_sleepable(Box::new(sections));
-        // SAFETY: by the contract.
-        domain.srcu_counts = Some(unsafe { OwnSrcuCounts::new(srcu_counts) });
+        // SAFETY: by the contract; `end` gives them back.
+        let srcu_counts = unsafe { OwnSrcuCounts::new(srcu_counts) };
+        grace_periods.make_sleepable(Box::new(Sections::new(srcu_counts, delay)));
+        domain.srcu_counts = Some(srcu_counts);
+        domain.ends = end;
         domain
-    }
-
-    /// Gives up the counts without giving them back: another domain has them, and this one ends.
-    pub(crate) fn let_srcu_counts_go(&mut self) {
-        if let Some(srcu_counts) = self.srcu_counts.take() {
-            std::mem::forget(srcu_counts);
-        }
     }
 
     /// The counts of a sleepable domain.
@@ -180,6 +174,15 @@ impl DomainState {
     #[inline]
     pub(crate) fn srcu_counts(&self) -> &SrcuCounts {
         self.srcu_counts.as_ref().expect("a sleepable domain").get()
+    }
+}
+
+/// A sleepable domain ends: runs what waits in it, which may read the counts, and gives them back.
+fn end(domain: &Ended<'_>) {
+    domain.queues.run_all(domain);
+    if let Some(srcu_counts) = domain.srcu_counts {
+        // SAFETY: its own.
+        unsafe { srcu_counts.give_back() };
     }
 }
 
@@ -202,8 +205,12 @@ impl Drop for SleepableDomain {
         match self.state_pointer() {
             // SAFETY: our reference. The state gives the counts back.
             Some(state) => drop(unsafe { Arc::from_raw(state.as_ptr()) }),
-            // SAFETY: sections borrow the domain, so there are none, and there is no state.
-            None => drop(unsafe { OwnSrcuCounts::new(srcu_counts) }),
+            None => {
+                // SAFETY: made above, and used no more.
+                let srcu_counts = unsafe { OwnSrcuCounts::new(srcu_counts) };
+                // SAFETY: sections borrow the domain, so there are none, and there is no state.
+                unsafe { srcu_counts.give_back() };
+            }
         }
     }
 }

@@ -262,6 +262,7 @@ impl<P: Place> Drop for Section<P> {
 }
 
 /// Counts that a domain gives back when it ends.
+#[derive(Clone, Copy)]
 pub(crate) struct OwnSrcuCounts(NonNull<SrcuCounts>);
 
 // SAFETY: counts may be used and given back by any thread.
@@ -271,21 +272,23 @@ unsafe impl Sync for OwnSrcuCounts {}
 
 impl OwnSrcuCounts {
     /// # Safety
-    /// They came from [`SrcuCounts::take`], and no other thread gives them back.
+    /// They came from [`SrcuCounts::take`], and are used no more once they are given back.
     pub(crate) unsafe fn new(srcu_counts: NonNull<SrcuCounts>) -> Self {
         Self(srcu_counts)
     }
 
     pub(crate) fn get(&self) -> &SrcuCounts {
-        // SAFETY: its own, until it is dropped.
+        // SAFETY: by the contract of `new`.
         unsafe { self.0.as_ref() }
     }
-}
 
-impl Drop for OwnSrcuCounts {
-    fn drop(&mut self) {
+    /// Gives them back.
+    ///
+    /// # Safety
+    /// Done once. The domain ends, so there are no guards.
+    pub(crate) unsafe fn give_back(self) {
         track::forget_all(self.get().address());
-        // SAFETY: its own; the domain ends, so there are no guards.
+        // SAFETY: by the contract.
         unsafe { SrcuCounts::give_back(self.0) };
     }
 }
