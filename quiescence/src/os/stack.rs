@@ -82,12 +82,7 @@ impl fmt::Display for StackMissing {
 
 impl std::error::Error for StackMissing {}
 
-/// The instruction pointers of a thread's frames, innermost first: the first is where it was
-/// interrupted, the others are where their callees return to. At most [`FRAMES_MAX`]. `alternate`
-/// is what the thread found when it registered. For one caller at a time.
-pub(crate) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, StackMissing> {
-    if thread == 0 { Err(StackMissing::Unsupported) } else { imp::take(thread, alternate) }
-}
+pub(crate) use imp::{after_fork, take};
 
 /// A thread's alternate signal stack; all zeroes if it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,11 +101,6 @@ impl Alternate {
     }
 }
 
-/// In a child process: the thread that asked is gone, and so is the thread that was asked.
-pub(crate) fn after_fork() {
-    imp::after_fork();
-}
-
 /// Frames that a stack has at most.
 #[cfg_attr(not(all(feature = "stacks", target_os = "linux", target_env = "gnu")), allow(dead_code))]
 const FRAMES_MAX: usize = 128;
@@ -127,13 +117,13 @@ mod imp {
         Alternate::NONE
     }
 
-    pub(super) fn take(_: u32, _: Alternate) -> Result<Vec<usize>, StackMissing> {
-        Err(if cfg!(feature = "stacks") {
+    pub(crate) fn take(thread: u32, _: Alternate) -> Result<Vec<usize>, StackMissing> {
+        Err(if cfg!(feature = "stacks") || thread == 0 {
             StackMissing::Unsupported
         } else {
             StackMissing::NotCompiledIn
         })
     }
 
-    pub(super) fn after_fork() {}
+    pub(crate) fn after_fork() {}
 }

@@ -10,7 +10,9 @@ pub(crate) mod stall;
 pub(crate) mod stats_server;
 
 pub use self::stall::hook::{StallHook, set_stall_hook, take_stall_hook};
-pub use self::stall::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport};
+pub use self::stall::report::{Holdout, OldestGuard, StallReport};
 pub use crate::event::statistics::{Latency, Statistics};
+pub use crate::gp::stall::SlotBalance;
+pub use crate::os::modules::StackFrame;
 pub use crate::os::stack::StackMissing;
 pub use crate::os::thread_state::ThreadState;

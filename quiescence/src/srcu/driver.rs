@@ -199,7 +199,7 @@ impl Counted for Sections {
         let unlocks = srcu_counts.unlocks(index);
         fence::full(); // only told: a section more or less does no harm
         let sections = srcu_counts.locks(index).saturating_sub(unlocks);
-        Some(Unfinished { sections, balances: srcu_counts.balances(index) })
+        Some(Unfinished { sections, slots: srcu_counts.balances(index) })
     }
 
     fn oldest_guard(&self) -> Option<(Live, usize)> {

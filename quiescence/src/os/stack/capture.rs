@@ -42,7 +42,13 @@ const fn request(thread: u32, phase: u32) -> u32 {
     thread << 2 | phase
 }
 
-pub(super) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, StackMissing> {
+/// The instruction pointers of a thread's frames, innermost first: the first is where it was
+/// interrupted, the others are where their callees return to. At most [`FRAMES_MAX`]. `alternate`
+/// is what the thread found when it registered. For one caller at a time.
+pub(crate) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, StackMissing> {
+    if thread == 0 {
+        return Err(StackMissing::Unsupported);
+    }
     signal::wanted()?;
     // First of all: no signal is taken in a program whose threads could not be sent it.
     if !alternate_stack::has_room(alternate, thread_state::sleeps_at(thread)) {
@@ -99,7 +105,8 @@ fn wait_for_answer(thread: u32) -> Result<(), StackMissing> {
     }
 }
 
-pub(super) fn after_fork() {
+/// In a child process: the thread that asked is gone, and so is the thread that was asked.
+pub(crate) fn after_fork() {
     REQUEST.store(IDLE, Relaxed);
 }
 
