@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use grace::batch;
 
-use crate::os;
+use crate::os::{self, clock::ns};
 
 /// The limits of a domain's deferral; read by [`Domain::tuning`](crate::Domain::tuning), set by
 /// [`Domain::tune`](crate::Domain::tune) at any time, or when the domain is
@@ -195,10 +195,6 @@ impl AtomicTuning {
             word.store(if value == UNSET { u64::MAX } else { value }, Relaxed);
         }
     }
-}
-
-fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 const MS: u64 = 1_000_000;

@@ -1,5 +1,7 @@
 //! The CPU time of the calling thread, and monotonic time.
 
+use std::time::Duration;
+
 /// Time since some moment, in nanoseconds: never 0, but under loom, where no time passes.
 #[cfg(all(target_os = "linux", not(miri)))]
 #[inline(never)]
@@ -40,4 +42,9 @@ fn now_ns(clock: libc::clockid_t) -> u64 {
 #[cfg(any(not(target_os = "linux"), miri))]
 pub(crate) fn thread_cpu_ns() -> u64 {
     monotonic_ns()
+}
+
+/// At most `u64::MAX`, which is 584 years.
+pub(crate) fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -154,7 +154,7 @@ impl Counted for Sections {
         longest: Duration,
     ) -> bool {
         let began_ns = clock::monotonic_ns();
-        let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+        let longest_ns = clock::ns(longest);
         let mut state = domain.lock();
         let cookie = state.request(urgency);
         let aim = (Until::MustWait { tick: false }, Me::NOBODY);
