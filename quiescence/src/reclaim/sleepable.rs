@@ -88,9 +88,8 @@ impl SleepableDomain {
     /// The state, which is made if there is none. One more reference is to be counted for a thread
     /// that keeps it longer than `self` lasts.
     pub(crate) fn state(&self) -> ManuallyDrop<Arc<DomainState>> {
-        let state = self.state_pointer().unwrap_or_else(|| self.make_state());
         // SAFETY: from `into_raw`, and its reference is ours, which is not given away.
-        ManuallyDrop::new(unsafe { Arc::from_raw(state.as_ptr()) })
+        ManuallyDrop::new(unsafe { Arc::from_raw(self.state_place().as_ptr()) })
     }
 
     /// The state, if there has been a need of one.
@@ -117,7 +116,7 @@ impl SleepableDomain {
 
     #[cold]
     #[inline(never)]
-    fn make_state(&self) -> NonNull<DomainState> {
+    fn make_state(&self) {
         let srcu_counts = self.srcu_counts();
         // The pointer that they were made with, which may end them; a reference to them may not.
         // Acquire: as in `srcu_counts_if_any`.
@@ -126,20 +125,14 @@ impl SleepableDomain {
         // of them.
         let state = unsafe { DomainState::sleepable(self.name, *self.delay, whole) };
         let mine = Arc::into_raw(Arc::new(state)).cast_mut();
+        let place = &srcu_counts.state;
         // AcqRel: the thread that finds it finds it whole.
-        let first =
-            match srcu_counts.state.compare_exchange(ptr::null_mut(), mine.cast(), AcqRel, Acquire)
-            {
-                Ok(_) => mine,
-                Err(first) => {
-                    // SAFETY: from `into_raw`, and no other thread has it.
-                    let mut state = unsafe { Arc::from_raw(mine) };
-                    let state = Arc::get_mut(&mut state).expect("no other thread has it");
-                    state.srcu_counts = None; // they are another domain's
-                    first.cast()
-                }
-            };
-        NonNull::new(first).expect("a state, once there is one")
+        if place.compare_exchange(ptr::null_mut(), mine.cast(), AcqRel, Acquire).is_err() {
+            // SAFETY: from `into_raw`, and no other thread has it.
+            let mut state = unsafe { Arc::from_raw(mine) };
+            let state = Arc::get_mut(&mut state).expect("no other thread has it");
+            state.srcu_counts = None; // they are another domain's
+        }
     }
 }
 
@@ -188,10 +181,8 @@ fn end(domain: &Ended<'_>) {
 
 impl Named for SleepableDomain {
     fn core(&self) -> &DomainState {
-        self.state_if_any().unwrap_or_else(|| {
-            // SAFETY: `self` has a reference.
-            unsafe { &*self.make_state().as_ptr() }
-        })
+        // SAFETY: `self` has a reference.
+        unsafe { self.state_place().as_ref() }
     }
 
     fn handle(&self) -> Handle {
