@@ -61,22 +61,20 @@ pub enum StackMissing {
 
 impl fmt::Display for StackMissing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotCompiledIn => f.write_str("the feature `stacks` is not compiled in"),
-            Self::Unsupported => f.write_str("stacks need Linux with glibc 2.35 or later"),
-            Self::TurnedOff => f.write_str("QUIESCENCE_STALL_SIGNAL turns stacks off"),
-            Self::NoSignalFree => f.write_str("the program uses every real-time signal itself"),
-            Self::SignalBlocked(signal) => write!(f, "the thread blocks signal {signal}"),
-            Self::SignalTaken(signal) => write!(f, "the program has taken signal {signal}"),
-            Self::NoAlternateStack => {
-                f.write_str("the thread has no sufficient alternate signal stack")
-            }
-            Self::NoAnswer => f.write_str("no answer: the thread is stopped, or gets no CPU"),
-            Self::ThreadEnded => f.write_str("the thread has ended, or is ending"),
-            Self::SectionEnded => f.write_str("the section has ended meanwhile"),
-            Self::EnoughTaken => f.write_str("enough stacks of other holdouts were taken"),
-            Self::Asleep => f.write_str("a signal could end the system call that it sleeps in"),
-        }
+        f.write_str(match self {
+            Self::NotCompiledIn => "the feature `stacks` is not compiled in",
+            Self::Unsupported => "stacks need Linux with glibc 2.35 or later",
+            Self::TurnedOff => "QUIESCENCE_STALL_SIGNAL turns stacks off",
+            Self::NoSignalFree => "the program uses every real-time signal itself",
+            Self::SignalBlocked(signal) => return write!(f, "the thread blocks signal {signal}"),
+            Self::SignalTaken(signal) => return write!(f, "the program has taken signal {signal}"),
+            Self::NoAlternateStack => "the thread has no sufficient alternate signal stack",
+            Self::NoAnswer => "no answer: the thread is stopped, or gets no CPU",
+            Self::ThreadEnded => "the thread has ended, or is ending",
+            Self::SectionEnded => "the section has ended meanwhile",
+            Self::EnoughTaken => "enough stacks of other holdouts were taken",
+            Self::Asleep => "a signal could end the system call that it sleeps in",
+        })
     }
 }
 

@@ -195,12 +195,10 @@ fn describe_names(f: &mut fmt::Formatter<'_>, frames: &[StackFrame]) -> fmt::Res
     let unnamed = frames.iter().filter(|frame| frame.function.is_none());
     let places = unnamed.filter_map(|frame| Some((frame.module.as_deref()?, frame.offset?)));
     let places = places.map(|(module, offset)| (module.as_os_str(), offset));
-    let mut named = Vec::new();
-    for (module, _) in places.clone() {
-        if named.contains(&module) {
-            continue;
+    for (index, (module, _)) in places.clone().enumerate() {
+        if places.clone().take(index).any(|(of, _)| of == module) {
+            continue; // it has its line
         }
-        named.push(module);
         write!(f, "\n      names: addr2line -Cfipe {}", module.display())?;
         let mut of_module = places.clone().filter(|(of, _)| *of == module);
         of_module.try_for_each(|(_, offset)| write!(f, " {offset:#x}"))?;
