@@ -313,7 +313,7 @@ impl Buckets {
 
     pub(crate) fn get(&self) -> Latency {
         let mut latency = Latency::default();
-        // Of a length that the compiler does not see: it would write the loop out.
+        // The compiler must not know the length: it would unroll the whole loop.
         for (to, from) in latency.counts.iter_mut().zip(black_box(self.0.as_slice())) {
             *to = from.get();
         }

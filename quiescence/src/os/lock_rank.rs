@@ -32,8 +32,8 @@ pub(crate) enum Rank {
     /// Held by the thread that consumes from a `WaitFreeQueue`, or updates a `List`: users hold it
     /// across whatever they call.
     Consumers,
-    /// No lock: counted while a thread borrows its own table, in which user code must not run
-    /// either, since it may need to borrow the same.
+    /// Not a lock: counted while a thread borrows its own table. User code must not run meanwhile,
+    /// since it may need to borrow the same table.
     ThreadTable,
     /// The statistics server's socket and client. *fork*
     StatsServer,

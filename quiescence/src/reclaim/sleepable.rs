@@ -174,7 +174,7 @@ impl DomainState {
 fn end(domain: &Ended<'_>) {
     domain.queues.run_all(domain);
     if let Some(srcu_counts) = domain.srcu_counts {
-        // SAFETY: its own.
+        // SAFETY: this domain's own, at its end; what is dropped after this does not read them.
         unsafe { srcu_counts.give_back() };
     }
 }

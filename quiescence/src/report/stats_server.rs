@@ -146,8 +146,9 @@ fn serve(client: RawFd) -> Option<()> {
     })
 }
 
-/// Calls `f` with each line of what `read` writes into the room that it is given, and says how many
-/// bytes that is. Until one of them returns `None`, or a line is too long.
+/// Calls `f` with each line of what `read` delivers, without its line break. `read` writes into the
+/// room that it is given, and returns how many bytes it wrote. Returns `None` once one of them has
+/// returned that, or a line is too long.
 fn each_line(
     read: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
     f: &mut dyn FnMut(&[u8]) -> Option<()>,

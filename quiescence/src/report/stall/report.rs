@@ -197,7 +197,7 @@ fn describe_names(f: &mut fmt::Formatter<'_>, frames: &[StackFrame]) -> fmt::Res
     let places = places.map(|(module, offset)| (module.as_os_str(), offset));
     for (index, (module, _)) in places.clone().enumerate() {
         if places.clone().take(index).any(|(of, _)| of == module) {
-            continue; // it has its line
+            continue; // an earlier frame has printed its line
         }
         write!(f, "\n      names: addr2line -Cfipe {}", module.display())?;
         let mut of_module = places.clone().filter(|(of, _)| *of == module);
