@@ -45,6 +45,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -247,13 +248,9 @@ impl Named for HazardDomain {
         if self.is_global {
             return GlobalHazards.handle();
         }
-        // The pointer that `Arc::into_raw` gave: a reference to the state does not lead to its
-        // count.
-        let state = self.state().as_ptr().cast_const();
-        // SAFETY: from `Arc::into_raw`, and `self` has a reference.
-        unsafe { Arc::increment_strong_count(state) };
-        // SAFETY: the reference that was just counted.
-        Handle::Shared(unsafe { Arc::from_raw(state) })
+        // SAFETY: from `Arc::into_raw`, and the reference stays `self`'s.
+        let state = ManuallyDrop::new(unsafe { Arc::from_raw(self.state().as_ptr()) });
+        Handle::Shared(Arc::clone(&state))
     }
 }
 

@@ -4,6 +4,7 @@
 //! load and store. A grace period that needs no heavy fence reads the clock only if it has to wait.
 
 use std::fmt;
+use std::hint::black_box;
 // The standard library's atomics, in loom's build too: counts order nothing, so loom need not
 // explore them.
 use std::sync::atomic::AtomicU64;
@@ -43,7 +44,7 @@ macro_rules! statistics {
             pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 // One string: each entry of a table of strings would need a relocation.
                 let names = concat!($(stringify!($($counted)? $($found)?), " "),*);
-                names.split(' ').zip([$(self.$($counted)? $($found)?),*])
+                names.split_ascii_whitespace().zip([$(self.$($counted)? $($found)?),*])
             }
         }
 
@@ -312,7 +313,8 @@ impl Buckets {
 
     pub(crate) fn get(&self) -> Latency {
         let mut latency = Latency::default();
-        for (to, from) in latency.counts.iter_mut().zip(&self.0) {
+        // The compiler must not know the length: it would unroll the whole loop.
+        for (to, from) in latency.counts.iter_mut().zip(black_box(self.0.as_slice())) {
             *to = from.get();
         }
         latency

@@ -58,11 +58,22 @@ pub(crate) struct Note {
 unsafe impl Send for Note {}
 
 /// Counted sections that a grace period waits for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Unfinished {
     pub(crate) sections: u64,
-    /// By CPU: begun and ended.
-    pub(crate) balances: Vec<(Option<u32>, u64, u64)>,
+    pub(crate) slots: Vec<SlotBalance>,
+}
+
+/// The counts of one CPU under the index of a sleepable domain that the grace period waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SlotBalance {
+    /// The CPU's number; `None` for sections counted in the words that all CPUs share.
+    pub cpu: Option<u32>,
+    /// Sections that began on this CPU since the domain was created.
+    pub begun: u64,
+    /// Sections that ended on this CPU.
+    pub ended: u64,
 }
 
 /// A guard that is listed: of a counted section.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use grace::batch;
 
-use crate::os;
+use crate::os::{self, clock::ns};
 
 /// The limits of a domain's deferral; read by [`Domain::tuning`](crate::Domain::tuning), set by
 /// [`Domain::tune`](crate::Domain::tune) at any time, or when the domain is
@@ -197,10 +197,6 @@ impl AtomicTuning {
     }
 }
 
-fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 const MS: u64 = 1_000_000;
 
 /// What applies unless the program sets it, for each [`Kind`], under the variables that `value`
@@ -277,7 +273,7 @@ fn defaults() -> &'static [Values; 3] {
     static DEFAULTS: OnceLock<[Values; 3]> = OnceLock::new();
     DEFAULTS.get_or_init(|| {
         read_defaults(&os::environment::value, &mut |name, found, wanted| {
-            os::environment::complain(name, found.as_bytes(), format_args!("{wanted}"));
+            os::environment::complain(name, found.as_bytes(), wanted);
         })
     })
 }

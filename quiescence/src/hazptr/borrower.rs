@@ -9,6 +9,7 @@ use super::borrows::{Borrow, Borrowed};
 use super::slots::{Block, Blocks, Place};
 use super::thread::{own_block_in, with_transient};
 use crate::os::fence;
+use crate::os::on_drop::OnDrop;
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
 const_unless_loom! {
@@ -21,17 +22,9 @@ thread_local! {
     /// The thread's block, if it has one. Without a destructor, as that of its hazard slots.
     static BLOCK: Cell<Option<&'static Block<Borrow>>> = const { Cell::new(None) };
     /// Gives the block back when the thread ends.
-    static OWNER: Owner = const { Owner };
-}
-
-struct Owner;
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        if let Some(block) = BLOCK.take() {
-            block.give_back(&BLOCKS);
-        }
-    }
+    static OWNER: OnDrop<fn()> = const {
+        OnDrop(|| BLOCK.take().into_iter().for_each(|block| block.give_back(&BLOCKS)))
+    };
 }
 
 /// Borrows what is in `cell`, in a slot of the calling thread. `None` if all eight are in use, or

@@ -36,22 +36,18 @@ thread_local! {
     /// very end.
     static BLOCK: Cell<Option<&'static Block>> = const { Cell::new(None) };
     /// Gives the block back when the thread ends.
-    static OWNER: Owner = const { Owner };
+    static OWNER: OnDrop<fn()> = const { OnDrop(give_back) };
 }
 
-struct Owner;
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        // In this order, also for a signal handler that comes in between: without a block it finds
-        // no slot to put into `PAIR` again.
-        let block = BLOCK.take();
-        compiler_fence(SeqCst);
-        PAIR.set(NOT_READY);
-        compiler_fence(SeqCst);
-        if let Some(block) = block {
-            block.give_back(&BLOCKS);
-        }
+fn give_back() {
+    // In this order, also for a signal handler that comes in between: without a block it finds no
+    // slot to put into `PAIR` again.
+    let block = BLOCK.take();
+    compiler_fence(SeqCst);
+    PAIR.set(NOT_READY);
+    compiler_fence(SeqCst);
+    if let Some(block) = block {
+        block.give_back(&BLOCKS);
     }
 }
 

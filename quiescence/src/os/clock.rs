@@ -1,5 +1,7 @@
 //! The CPU time of the calling thread, and monotonic time.
 
+use std::time::Duration;
+
 /// Time since some moment, in nanoseconds: never 0, but under loom, where no time passes.
 #[cfg(all(target_os = "linux", not(miri)))]
 #[inline(never)]
@@ -21,7 +23,13 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     now_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-#[cfg(all(target_os = "linux", not(miri)))]
+/// Time since 1970, in nanoseconds.
+#[cfg(target_os = "linux")]
+pub(crate) fn time_ns() -> u64 {
+    now_ns(libc::CLOCK_REALTIME)
+}
+
+#[cfg(target_os = "linux")]
 fn now_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: fills `time`. Every Linux has these clocks.
@@ -34,4 +42,9 @@ fn now_ns(clock: libc::clockid_t) -> u64 {
 #[cfg(any(not(target_os = "linux"), miri))]
 pub(crate) fn thread_cpu_ns() -> u64 {
     monotonic_ns()
+}
+
+/// At most `u64::MAX`, which is 584 years.
+pub(crate) fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -5,7 +5,6 @@
 //! threads run is wrong anyway, and needs `unsafe` in Rust.
 
 use std::ffi::{CStr, CString};
-use std::fmt::{self, Write};
 
 /// Whether the variable has this value.
 pub(crate) fn is(name: &CStr, value: &str) -> bool {
@@ -18,22 +17,30 @@ pub(crate) fn is(name: &CStr, value: &str) -> bool {
 #[inline(never)]
 pub(crate) fn complain_unless(name: &CStr, known: &str) {
     imp::with(name, |found| {
-        // (By a character: the search for a string is 500 bytes more in every program.)
-        let is_known = |word: &str| word != "or" && word.as_bytes() == found;
-        if !found.is_empty() && !known.split(' ').any(is_known) {
-            complain(name, found, format_args!("{known}"));
+        let is_known = |word: &[u8]| word != b"or" && word == found;
+        if !found.is_empty() && !known.as_bytes().split(|byte| *byte == b' ').any(is_known) {
+            complain(name, found, known);
         }
     });
 }
 
 /// Reports on standard error that a variable is ignored, since its value is not what is `wanted`.
 /// Neither locks nor allocates. A line is cut off after 256 bytes.
-pub(crate) fn complain(name: &CStr, found: &[u8], wanted: fmt::Arguments<'_>) {
+pub(crate) fn complain(name: &CStr, found: &[u8], wanted: &str) {
     let mut line = Line::EMPTY;
-    let (name, found) = (name.to_bytes().escape_ascii(), found.escape_ascii());
-    // It does not fail.
-    let _ = write!(line, "quiescence: {name}={found} is not {wanted}: it is ignored");
+    line.add(b"quiescence: ");
+    line.add(name.to_bytes());
+    line.add(b"=");
+    escaped(found, &mut |byte| line.add(&[byte]));
+    line.add(b" is not ");
+    line.add(wanted.as_bytes());
+    line.add(b": it is ignored");
     say(line.whole());
+}
+
+/// Calls `f` with each byte of the text, escaped where it is no printable character of ASCII.
+pub(crate) fn escaped(text: &[u8], f: &mut dyn FnMut(u8)) {
+    text.escape_ascii().for_each(f);
 }
 
 /// A line whose end is cut off if it is too long.
@@ -45,20 +52,18 @@ struct Line {
 impl Line {
     const EMPTY: Self = Self { text: [b'\n'; 256], length: 0 };
 
-    /// With its line break.
-    fn whole(&self) -> &[u8] {
-        &self.text[..=self.length]
-    }
-}
-
-impl fmt::Write for Line {
-    fn write_str(&mut self, more: &str) -> fmt::Result {
+    #[inline(never)] // eight copies would be as much as all the rest
+    fn add(&mut self, more: &[u8]) {
         let last = self.text.len() - 1;
         let room = &mut self.text[self.length..last];
         let bytes = more.len().min(room.len());
-        room[..bytes].copy_from_slice(&more.as_bytes()[..bytes]);
+        room[..bytes].copy_from_slice(&more[..bytes]);
         self.length += bytes;
-        Ok(())
+    }
+
+    /// With its line break.
+    fn whole(&self) -> &[u8] {
+        &self.text[..=self.length]
     }
 }
 
@@ -144,7 +149,8 @@ mod tests {
             let text = "x".repeat(length);
             let mut line = Line::EMPTY;
             let (one, other) = text.split_at(length / 2);
-            write!(line, "{one}{other}").unwrap();
+            line.add(one.as_bytes());
+            line.add(other.as_bytes());
             let expected = format!("{}\n", &text[..whole - 1]);
             assert_eq!(line.whole(), expected.as_bytes());
         }

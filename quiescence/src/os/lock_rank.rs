@@ -32,6 +32,9 @@ pub(crate) enum Rank {
     /// Held by the thread that consumes from a `WaitFreeQueue`, or updates a `List`: users hold it
     /// across whatever they call.
     Consumers,
+    /// Not a lock: counted while a thread borrows its own table. User code must not run meanwhile,
+    /// since it may need to borrow the same table.
+    ThreadTable,
     /// The statistics server's socket and client. *fork*
     StatsServer,
     /// The board of the hash tables: the requests to their worker. *fork*
@@ -114,10 +117,10 @@ thread_local! {
 
 /// The rank of one lock.
 #[derive(Debug)]
-pub(super) struct OfLock([Rank; RANKS]);
+pub(crate) struct OfLock([Rank; RANKS]);
 
 impl OfLock {
-    pub(super) const fn new(rank: Rank) -> Self {
+    pub(crate) const fn new(rank: Rank) -> Self {
         Self([rank; RANKS])
     }
 
@@ -138,7 +141,7 @@ impl OfLock {
 
     /// The lock has been taken.
     #[inline]
-    pub(super) fn taken(&self) -> Held {
+    pub(crate) fn taken(&self) -> Held {
         self.0.iter().for_each(|rank| count(*rank, 1));
         Held(self.0)
     }
@@ -146,7 +149,7 @@ impl OfLock {
 
 /// A lock that the thread holds; dropped before the lock is released.
 #[derive(Debug)]
-pub(super) struct Held([Rank; RANKS]);
+pub(crate) struct Held([Rank; RANKS]);
 
 impl Held {
     /// Calls `wait`, which releases the lock and takes it again.

@@ -1,7 +1,5 @@
 //! Memory from the system, and how much of it this process may have.
 
-use std::iter::successors;
-
 use super::{calls, environment, files};
 
 /// Memory of the process's own, all zero, that begins a page; `None` if the system has none. Asks
@@ -91,35 +89,33 @@ pub(crate) fn prefetch(at: *const u8) {
 /// GiB where the system does not say.
 pub(crate) fn available_bytes() -> u64 {
     let machine = calls::machine_bytes().unwrap_or(1 << 30);
-    group_bytes().map_or(machine, |group| group.min(machine))
+    let groups = files::read_all(format_args!("/proc/self/cgroup")).unwrap_or_default();
+    groups.split(|byte| *byte == b'\n').filter_map(limit_of).fold(machine, u64::min)
 }
 
-/// The limit of the control group that this process is in, or of a group around it: version 2,
-/// or the memory controller of version 1, where they are usually mounted.
-fn group_bytes() -> Option<u64> {
-    let groups = files::read_all(format_args!("/proc/self/cgroup")).ok()?;
-    std::str::from_utf8(&groups).ok()?.lines().filter_map(limit_of).min()
-}
-
-/// The least limit on the way from a group, as a line of /proc/self/cgroup names it, to the
-/// root.
-fn limit_of(line: &str) -> Option<u64> {
-    let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+/// The least limit on the way from a group, as a line of /proc/self/cgroup names it, to the root:
+/// of version 2, or the memory controller of version 1, where they are usually mounted.
+fn limit_of(line: &[u8]) -> Option<u64> {
+    let mut parts = line.splitn(3, |byte| *byte == b':').skip(1);
+    let (controllers, path) = (parts.next()?, std::str::from_utf8(parts.next()?).ok()?);
     let (root, file) = match controllers {
-        "" => ("/sys/fs/cgroup", "memory.max"),
-        _ if controllers.split(',').any(|name| name == "memory") => {
+        b"" => ("/sys/fs/cgroup", "memory.max"),
+        _ if controllers.split(|byte| *byte == b',').any(|name| name == b"memory") => {
             ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
         }
         _ => return None,
     };
-    // Of "/a/b": itself, "/a" and "".
-    let groups = successors(Some(path), |group| Some(group.rsplit_once('/')?.0));
-    let limits = groups.filter_map(|group| {
-        let mut text = [0; 64];
-        let limit = files::read(format_args!("{root}{group}/{file}"), &mut text).ok()?;
-        environment::parse(limit.trim_ascii()) // "max" is no limit
-    });
-    limits.min()
+    let mut least = u64::MAX;
+    for end in 0..=path.len() {
+        // Of "/a/b": "", "/a" and itself.
+        if path.as_bytes().get(end).is_none_or(|byte| *byte == b'/') {
+            let (group, mut text) = (path.get(..end)?, [0; 64]);
+            let limit = files::read(format_args!("{root}{group}/{file}"), &mut text).ok();
+            let bytes = limit.and_then(|limit| environment::parse(limit.trim_ascii()));
+            least = least.min(bytes.unwrap_or(u64::MAX)); // "max" is no limit
+        }
+    }
+    Some(least)
 }
 
 #[cfg(test)]

@@ -4,23 +4,46 @@
 //! No file is read: there are no symbols except the dynamic linker's, and no debug information. The
 //! look-up takes the linker's locks, one after the other, and allocates nothing under them.
 
+use std::fmt;
 use std::path::PathBuf;
 
-/// A place in a file.
+/// A frame of a stack.
+///
+/// The library reads neither symbols nor debug information. From [`module`](Self::module) and
+/// [`offset`](Self::offset), `addr2line` (of binutils or LLVM) finds the function, the line, and
+/// inlined calls; a printed report includes the command for each stack. A hook can also resolve
+/// [`address`](Self::address) within the process, with a crate that reads symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) module: PathBuf,
-    /// As the file's own tables count: what `addr2line` and debuggers take.
-    pub(crate) offset: usize,
-    /// As the dynamic linker has it: of functions that are exported, and not demangled.
-    pub(crate) function: Option<String>,
+#[non_exhaustive]
+pub struct StackFrame {
+    /// The instruction pointer: where the thread was, or, for a caller, the return address.
+    pub address: usize,
+    /// The file that contains the code: the program, or a shared library. `None` if it is in no
+    /// file.
+    pub module: Option<PathBuf>,
+    /// The position of the instruction in the file, as the file's own tables count; for a caller,
+    /// that of its call, shortly before [`address`](Self::address). `None` if it is in no file.
+    pub offset: Option<usize>,
+    /// The function, if the dynamic linker knows it, which is true of functions that shared
+    /// libraries export. Not demangled.
+    pub function: Option<String>,
 }
 
-/// Where the instruction at this address is. `None` if it is in no file, or the system does not
-/// tell.
-pub(crate) fn place_of(address: usize) -> Option<Place> {
-    imp::place_of(address)
+impl fmt::Display for StackFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, module, offset, function } = self;
+        let (Some(module), Some(offset)) = (module, offset) else {
+            return write!(f, "{address:#x}");
+        };
+        write!(f, "{}+{offset:#x}", module.display())?;
+        match function {
+            Some(function) => write!(f, " ({function})"),
+            None => Ok(()),
+        }
+    }
 }
+
+pub(crate) use imp::find;
 
 #[cfg(all(feature = "stacks", target_os = "linux", target_env = "gnu"))]
 mod imp {
@@ -32,7 +55,7 @@ mod imp {
 
     use libc::{c_int, c_void, dl_phdr_info, size_t};
 
-    use super::Place;
+    use super::StackFrame;
 
     /// Bytes of a file's name: `PATH_MAX`.
     const NAME_MAX: usize = 4_096;
@@ -42,14 +65,16 @@ mod imp {
     /// What is looked for, and the file when that is found. Its name is copied, since the linker
     /// may drop the file as soon as it has its lock back.
     struct Search {
-        address: usize,
+        at: usize,
         offset: Option<usize>,
         name: [u8; NAME_MAX],
         name_bytes: usize,
     }
 
-    pub(super) fn place_of(address: usize) -> Option<Place> {
-        let mut search = Search { address, offset: None, name: [0; NAME_MAX], name_bytes: 0 };
+    /// The frame with this address, whose instruction is at `at`. `None` if that is in no file, or
+    /// the system does not tell.
+    pub(crate) fn find(address: usize, at: usize) -> Option<StackFrame> {
+        let mut search = Search { at, offset: None, name: [0; NAME_MAX], name_bytes: 0 };
         // SAFETY: `look` takes what it is given here, which lives longer than the call.
         unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
         let offset = search.offset?;
@@ -57,12 +82,13 @@ mod imp {
             [] => std::env::current_exe().ok()?, // the program has no name there
             name => PathBuf::from(OsStr::from_bytes(name)),
         };
-        Some(Place { module, offset, function: function_at(address) })
+        let (module, offset, function) = (Some(module), Some(offset), function_at(at));
+        Some(StackFrame { address, module, offset, function })
     }
 
     /// Ends the search, by 1, at the file that has the address.
     unsafe extern "C" fn look(file: *mut dl_phdr_info, _: size_t, search: *mut c_void) -> c_int {
-        // SAFETY: what `place_of` gives, which does nothing with it meanwhile.
+        // SAFETY: what `find` gives, which does nothing with it meanwhile.
         let search = unsafe { &mut *search.cast::<Search>() };
         // SAFETY: the linker's description of a file that is mapped as long as this runs.
         let file = unsafe { &*file };
@@ -72,7 +98,7 @@ mod imp {
         }
         // SAFETY: as above: so many headers are there.
         let segments = unsafe { std::slice::from_raw_parts(first, count) };
-        let offset = search.address.wrapping_sub(file.dlpi_addr as usize);
+        let offset = search.at.wrapping_sub(file.dlpi_addr as usize);
         let has_it = segments.iter().any(|segment| {
             let into = offset.wrapping_sub(segment.p_vaddr as usize);
             segment.p_type == libc::PT_LOAD && into < segment.p_memsz as usize
@@ -115,26 +141,28 @@ mod imp {
 
     #[cfg(test)]
     mod tests {
-        use super::place_of;
-
         #[test]
         fn code_is_found_in_its_file() {
+            let find = |at| super::find(7, at);
             let ours = code_is_found_in_its_file as fn() as usize;
-            let place = place_of(ours).unwrap();
-            assert_eq!(place.module, std::env::current_exe().unwrap());
-            assert!(place.offset < ours, "{place:?}");
-            assert_eq!(place_of(ours + 1).unwrap().offset, place.offset + 1);
-            let of_c = place_of(libc::getppid as *const () as usize).unwrap();
-            assert!(of_c.module.to_str().unwrap().contains("libc"), "{of_c:?}");
+            let frame = find(ours).unwrap();
+            assert_eq!(frame.address, 7);
+            assert_eq!(frame.module, std::env::current_exe().ok());
+            let offset = frame.offset.unwrap();
+            assert!(offset < ours, "{frame:?}");
+            assert_eq!(find(ours + 1).unwrap().offset, Some(offset + 1));
+            let of_c = find(libc::getppid as *const () as usize).unwrap();
+            let module = of_c.module.as_deref().unwrap();
+            assert!(module.to_str().unwrap().contains("libc"), "{of_c:?}");
             assert_eq!(of_c.function.as_deref(), Some("getppid"));
-            assert_eq!(place_of(1), None);
+            assert_eq!(find(1), None);
         }
     }
 }
 
 #[cfg(not(all(feature = "stacks", target_os = "linux", target_env = "gnu")))]
 mod imp {
-    pub(super) fn place_of(_: usize) -> Option<super::Place> {
+    pub(crate) fn find(_: usize, _: usize) -> Option<super::StackFrame> {
         None
     }
 }

@@ -69,7 +69,9 @@ fn failed(path: &CStr, errno: c_int) -> String {
 
 /// The path of a file in this directory.
 fn below(directory: &CStr, name: &str) -> CString {
-    let path = [directory.to_bytes(), b"/", name.as_bytes()].concat();
+    let mut path = directory.to_bytes().to_vec();
+    path.push(b'/');
+    path.extend_from_slice(name.as_bytes());
     CString::new(path).unwrap_or_default() // neither part has a zero
 }
 

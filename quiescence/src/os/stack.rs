@@ -61,33 +61,26 @@ pub enum StackMissing {
 
 impl fmt::Display for StackMissing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotCompiledIn => f.write_str("the feature `stacks` is not compiled in"),
-            Self::Unsupported => f.write_str("stacks need Linux with glibc 2.35 or later"),
-            Self::TurnedOff => f.write_str("QUIESCENCE_STALL_SIGNAL turns stacks off"),
-            Self::NoSignalFree => f.write_str("the program uses every real-time signal itself"),
-            Self::SignalBlocked(signal) => write!(f, "the thread blocks signal {signal}"),
-            Self::SignalTaken(signal) => write!(f, "the program has taken signal {signal}"),
-            Self::NoAlternateStack => {
-                f.write_str("the thread has no sufficient alternate signal stack")
-            }
-            Self::NoAnswer => f.write_str("no answer: the thread is stopped, or gets no CPU"),
-            Self::ThreadEnded => f.write_str("the thread has ended, or is ending"),
-            Self::SectionEnded => f.write_str("the section has ended meanwhile"),
-            Self::EnoughTaken => f.write_str("enough stacks of other holdouts were taken"),
-            Self::Asleep => f.write_str("a signal could end the system call that it sleeps in"),
-        }
+        f.write_str(match self {
+            Self::NotCompiledIn => "the feature `stacks` is not compiled in",
+            Self::Unsupported => "stacks need Linux with glibc 2.35 or later",
+            Self::TurnedOff => "QUIESCENCE_STALL_SIGNAL turns stacks off",
+            Self::NoSignalFree => "the program uses every real-time signal itself",
+            Self::SignalBlocked(signal) => return write!(f, "the thread blocks signal {signal}"),
+            Self::SignalTaken(signal) => return write!(f, "the program has taken signal {signal}"),
+            Self::NoAlternateStack => "the thread has no sufficient alternate signal stack",
+            Self::NoAnswer => "no answer: the thread is stopped, or gets no CPU",
+            Self::ThreadEnded => "the thread has ended, or is ending",
+            Self::SectionEnded => "the section has ended meanwhile",
+            Self::EnoughTaken => "enough stacks of other holdouts were taken",
+            Self::Asleep => "a signal could end the system call that it sleeps in",
+        })
     }
 }
 
 impl std::error::Error for StackMissing {}
 
-/// The instruction pointers of a thread's frames, innermost first: the first is where it was
-/// interrupted, the others are where their callees return to. At most [`FRAMES_MAX`]. `alternate`
-/// is what the thread found when it registered. For one caller at a time.
-pub(crate) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, StackMissing> {
-    if thread == 0 { Err(StackMissing::Unsupported) } else { imp::take(thread, alternate) }
-}
+pub(crate) use imp::{after_fork, take};
 
 /// A thread's alternate signal stack; all zeroes if it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,11 +99,6 @@ impl Alternate {
     }
 }
 
-/// In a child process: the thread that asked is gone, and so is the thread that was asked.
-pub(crate) fn after_fork() {
-    imp::after_fork();
-}
-
 /// Frames that a stack has at most.
 #[cfg_attr(not(all(feature = "stacks", target_os = "linux", target_env = "gnu")), allow(dead_code))]
 const FRAMES_MAX: usize = 128;
@@ -127,13 +115,13 @@ mod imp {
         Alternate::NONE
     }
 
-    pub(super) fn take(_: u32, _: Alternate) -> Result<Vec<usize>, StackMissing> {
-        Err(if cfg!(feature = "stacks") {
+    pub(crate) fn take(thread: u32, _: Alternate) -> Result<Vec<usize>, StackMissing> {
+        Err(if cfg!(feature = "stacks") || thread == 0 {
             StackMissing::Unsupported
         } else {
             StackMissing::NotCompiledIn
         })
     }
 
-    pub(super) fn after_fork() {}
+    pub(crate) fn after_fork() {}
 }

@@ -7,10 +7,10 @@
 //!
 //! **Invariant [UC-1]: no lock of the library is held there**, except locks that users hold
 //! knowingly (a list's updater, a writer of a sequence lock or latch), and the thread's table is
-//! not borrowed ([`Borrow`]). A build with debug assertions checks this at each call, and once for
-//! the callbacks that run under one catch, between which the queue takes no lock and borrows
-//! nothing. It does not check calls by readers, which may be in a signal handler, nor by writers of
-//! a sequence lock or latch, in which a global allocator may count.
+//! not borrowed. A build with debug assertions checks this at each call, and once for the callbacks
+//! that run under one catch, between which the queue takes no lock and borrows nothing. It does not
+//! check calls by readers, which may be in a signal handler, nor by writers of a sequence lock or
+//! latch, in which a global allocator may count.
 //!
 //! **Invariant [UC-2]: values computed before are not used afterwards**, unless user code cannot
 //! change them. User code may begin and end sections, retire, wait for a grace period or a barrier,
@@ -28,7 +28,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 mod site;
 
-pub(crate) use site::Borrow;
 pub use site::{Site, here};
 
 /// Runs user code. If it panics, the panic unwinds through here.

@@ -67,8 +67,7 @@ pub struct DomainState {
     /// Of a hazard domain: frees what is kept and protected no more (`rescan`). So programs without
     /// one do not link that.
     pub(super) frees_kept: Option<fn(&Self) -> bool>,
-    /// The section counts of a sleepable domain. Given back after `queues` have run what is left,
-    /// which may read them.
+    /// The section counts of a sleepable domain, which `ends` gives back.
     pub(super) srcu_counts: Option<OwnSrcuCounts>,
 }
 

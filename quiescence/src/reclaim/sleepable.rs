@@ -17,6 +17,7 @@ use grace::srcu::AdaptiveDelay;
 use crate::gp::engine::{Engine, Settings};
 use crate::gp::observers::Observers;
 use crate::reclaim::domain_state::{DomainState, Handle, Named};
+use crate::reclaim::thread_queue::Ended;
 use crate::srcu::driver::{DELAY, Sections};
 use crate::srcu::{OwnSrcuCounts, SrcuCounts};
 
@@ -87,9 +88,8 @@ impl SleepableDomain {
     /// The state, which is made if there is none. One more reference is to be counted for a thread
     /// that keeps it longer than `self` lasts.
     pub(crate) fn state(&self) -> ManuallyDrop<Arc<DomainState>> {
-        let state = self.state_pointer().unwrap_or_else(|| self.make_state());
         // SAFETY: from `into_raw`, and its reference is ours, which is not given away.
-        ManuallyDrop::new(unsafe { Arc::from_raw(state.as_ptr()) })
+        ManuallyDrop::new(unsafe { Arc::from_raw(self.state_place().as_ptr()) })
     }
 
     /// The state, if there has been a need of one.
@@ -116,7 +116,7 @@ impl SleepableDomain {
 
     #[cold]
     #[inline(never)]
-    fn make_state(&self) -> NonNull<DomainState> {
+    fn make_state(&self) {
         let srcu_counts = self.srcu_counts();
         // The pointer that they were made with, which may end them; a reference to them may not.
         // Acquire: as in `srcu_counts_if_any`.
@@ -125,19 +125,14 @@ impl SleepableDomain {
         // of them.
         let state = unsafe { DomainState::sleepable(self.name, *self.delay, whole) };
         let mine = Arc::into_raw(Arc::new(state)).cast_mut();
+        let place = &srcu_counts.state;
         // AcqRel: the thread that finds it finds it whole.
-        let first =
-            match srcu_counts.state.compare_exchange(ptr::null_mut(), mine.cast(), AcqRel, Acquire)
-            {
-                Ok(_) => mine,
-                Err(first) => {
-                    // SAFETY: from `into_raw`, and no other thread has it.
-                    let mut state = unsafe { Arc::from_raw(mine) };
-                    Arc::get_mut(&mut state).expect("no other thread has it").let_srcu_counts_go();
-                    first.cast()
-                }
-            };
-        NonNull::new(first).expect("a state, once there is one")
+        if place.compare_exchange(ptr::null_mut(), mine.cast(), AcqRel, Acquire).is_err() {
+            // SAFETY: from `into_raw`, and no other thread has it.
+            let mut state = unsafe { Arc::from_raw(mine) };
+            let state = Arc::get_mut(&mut state).expect("no other thread has it");
+            state.srcu_counts = None; // they are another domain's
+        }
     }
 }
 
@@ -157,20 +152,12 @@ impl DomainState {
         let grace_periods = &mut domain.grace_periods;
         grace_periods.observers.declared_name = name;
         grace_periods.observers.number = Observers::next_number();
-        // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped, which
-        // are declared before it.
-        let sections = unsafe { Sections::new(srcu_counts, delay) };
-        grace_periods.make_sleepable(Box::new(sections));
-        // SAFETY: by the contract.
-        domain.srcu_counts = Some(unsafe { OwnSrcuCounts::new(srcu_counts) });
+        // SAFETY: by the contract; `end` gives them back.
+        let srcu_counts = unsafe { OwnSrcuCounts::new(srcu_counts) };
+        grace_periods.make_sleepable(Box::new(Sections::new(srcu_counts, delay)));
+        domain.srcu_counts = Some(srcu_counts);
+        domain.ends = end;
         domain
-    }
-
-    /// Gives up the counts without giving them back: another domain has them, and this one ends.
-    pub(crate) fn let_srcu_counts_go(&mut self) {
-        if let Some(srcu_counts) = self.srcu_counts.take() {
-            std::mem::forget(srcu_counts);
-        }
     }
 
     /// The counts of a sleepable domain.
@@ -183,12 +170,19 @@ impl DomainState {
     }
 }
 
+/// A sleepable domain ends: runs what waits in it, which may read the counts, and gives them back.
+fn end(domain: &Ended<'_>) {
+    domain.queues.run_all(domain);
+    if let Some(srcu_counts) = domain.srcu_counts {
+        // SAFETY: this domain's own, at its end; what is dropped after this does not read them.
+        unsafe { srcu_counts.give_back() };
+    }
+}
+
 impl Named for SleepableDomain {
     fn core(&self) -> &DomainState {
-        self.state_if_any().unwrap_or_else(|| {
-            // SAFETY: `self` has a reference.
-            unsafe { &*self.make_state().as_ptr() }
-        })
+        // SAFETY: `self` has a reference.
+        unsafe { self.state_place().as_ref() }
     }
 
     fn handle(&self) -> Handle {
@@ -202,8 +196,12 @@ impl Drop for SleepableDomain {
         match self.state_pointer() {
             // SAFETY: our reference. The state gives the counts back.
             Some(state) => drop(unsafe { Arc::from_raw(state.as_ptr()) }),
-            // SAFETY: sections borrow the domain, so there are none, and there is no state.
-            None => drop(unsafe { OwnSrcuCounts::new(srcu_counts) }),
+            None => {
+                // SAFETY: made above, and used no more.
+                let srcu_counts = unsafe { OwnSrcuCounts::new(srcu_counts) };
+                // SAFETY: sections borrow the domain, so there are none, and there is no state.
+                unsafe { srcu_counts.give_back() };
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::on_drop::OnDrop;
 use crate::os::socket::{self, Place};
 use crate::os::sync::{Rank, const_unless_loom};
-use crate::os::{clock, environment, exit};
+use crate::os::{clock, environment, exit, nap};
 
 /// The longest time, in nanoseconds, for which a client is served. It may connect again.
 const PATIENCE_NS: u64 = 2_000_000_000;
@@ -79,10 +79,11 @@ fn wanted(value: CString) -> Result<Option<Place>, String> {
             Ok(Some(Place::Usual { session }))
         }
         [b'/', ..] => Ok(Some(Place::At(value))),
-        other => Err(format!(
-            "QUIESCENCE_STATS is \"{}\", and should be 1 or an absolute path",
-            other.escape_ascii()
-        )),
+        other => {
+            let mut said = String::new();
+            environment::escaped(other, &mut |byte| said.push(char::from(byte)));
+            Err(format!("QUIESCENCE_STATS is \"{said}\", and should be 1 or an absolute path"))
+        }
     }
 }
 
@@ -125,7 +126,7 @@ fn run(place: Place) {
                 // `None` if the client has closed its side, or took too long: no error.
                 let _ = serve(client);
             }
-            Err(_) => std::thread::sleep(REST),
+            Err(_) => nap::nap(REST),
         }
     }
 }
@@ -138,13 +139,29 @@ fn closing(which: fn(&mut Open) -> &mut Option<RawFd>) -> OnDrop<impl FnMut()> {
 /// Serves a client's requests for at most [`PATIENCE_NS`].
 fn serve(client: RawFd) -> Option<()> {
     let until_ns = clock::monotonic_ns() + PATIENCE_NS;
-    let mut line = Line::EMPTY;
+    let mut receive = |free: &mut [u8]| socket::receive(client, free, until_ns);
+    each_line(&mut receive, &mut |line| {
+        let answer = answer(line) + "\n";
+        socket::send(client, answer.as_bytes(), until_ns)
+    })
+}
+
+/// Calls `f` with each line of what `read` delivers, without its line break. `read` writes into the
+/// room that it is given, and returns how many bytes it wrote. Returns `None` once one of them has
+/// returned that, or a line is too long.
+fn each_line(
+    read: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
+    f: &mut dyn FnMut(&[u8]) -> Option<()>,
+) -> Option<()> {
+    let (mut bytes, mut length) = ([0; LINE_MAX], 0);
     loop {
-        while !line.is_whole() {
-            line.read_by(|free| socket::receive(client, free, until_ns))?;
+        let free = bytes.get_mut(length..).filter(|free| !free.is_empty())?;
+        length += read(free)?;
+        while let Some(end) = bytes[..length].iter().position(|byte| *byte == b'\n') {
+            f(&bytes[..end])?;
+            bytes.copy_within(end + 1..length, 0);
+            length -= end + 1;
         }
-        let answer = answer(&line.take()) + "\n";
-        socket::send(client, answer.as_bytes(), until_ns)?;
     }
 }
 
@@ -152,38 +169,6 @@ fn answer(request: &[u8]) -> String {
     match request.trim_ascii() {
         b"statistics" => snapshot::of_process(),
         _ => snapshot::of_mistake("unknown request; there is: statistics"),
-    }
-}
-
-/// The bytes read so far: of a request, and perhaps of the next ones.
-struct Line {
-    bytes: [u8; LINE_MAX],
-    length: usize,
-}
-
-impl Line {
-    const EMPTY: Self = Self { bytes: [0; LINE_MAX], length: 0 };
-
-    fn is_whole(&self) -> bool {
-        self.bytes[..self.length].contains(&b'\n')
-    }
-
-    /// Reads more bytes by `read`, which returns how many. `None` if `read` finds no more, or the
-    /// line is too long.
-    fn read_by(&mut self, read: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<()> {
-        let free = self.bytes.get_mut(self.length..).filter(|free| !free.is_empty())?;
-        self.length += read(free)?;
-        Some(())
-    }
-
-    /// The first line; what follows it stays.
-    fn take(&mut self) -> Vec<u8> {
-        let read = &self.bytes[..self.length];
-        let end = read.iter().position(|byte| *byte == b'\n').map_or(self.length, |at| at + 1);
-        let line = read[..end].to_vec();
-        self.bytes.copy_within(end..self.length, 0);
-        self.length -= end;
-        line
     }
 }
 
@@ -203,23 +188,22 @@ mod tests {
 
     #[test]
     fn requests_are_lines_however_they_arrive() {
-        let mut line = Line::EMPTY;
-        let reads = |line: &mut Line, mut part: &[u8]| {
-            line.read_by(|free| part.read(free).ok().filter(|read| *read != 0))
+        let longest = "x".repeat(LINE_MAX - 1);
+        let lines_of = |parts: &[&str]| {
+            let (mut parts, mut lines) = (parts.iter(), Vec::new());
+            let mut read = |free: &mut [u8]| parts.next()?.as_bytes().read(free).ok();
+            let ended = each_line(&mut read, &mut |line| {
+                lines.push(String::from_utf8(line.to_vec()).unwrap());
+                Some(())
+            });
+            assert_eq!(ended, None);
+            (lines, parts.count())
         };
-        for part in ["stat", "istics\nmore", "\n\nrest"] {
-            reads(&mut line, part.as_bytes()).unwrap();
-        }
-        let mut lines = Vec::new();
-        while line.is_whole() {
-            lines.push(String::from_utf8(line.take()).unwrap());
-        }
-        assert_eq!(lines, ["statistics\n", "more\n", "\n"]);
-        assert_eq!(line.length, 4);
-        let endless = [b'x'; LINE_MAX];
-        reads(&mut line, &endless).unwrap();
-        assert!(reads(&mut line, &endless).is_none(), "no line is that long");
-        assert!(reads(&mut { Line::EMPTY }, b"").is_none(), "nobody there");
+        let (lines, unread) = lines_of(&["stat", "istics\nmore", "\n\nrest", &longest, "\n"]);
+        assert_eq!((lines, unread), (["statistics", "more", ""].map(String::from).into(), 1));
+        let whole = lines_of(&[&longest, "\n", &longest, "x", "\n"]);
+        assert_eq!(whole, (vec![longest], 1), "no line is longer");
+        assert_eq!(lines_of(&[]), (Vec::new(), 0), "nobody there");
     }
 
     #[test]

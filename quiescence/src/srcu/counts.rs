@@ -20,6 +20,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicPtr, AtomicU64, compiler_fence};
 
 use super::track;
+use crate::gp::stall::SlotBalance;
 use crate::os::fence::{self, Fences};
 use crate::percpu::counters::{self, PerCpuCounters};
 
@@ -163,20 +164,19 @@ impl SrcuCounts {
         self.counts.sum(index)
     }
 
-    /// What each CPU has counted: its number, and the lock and unlock counts of an index; `None`
-    /// for the words that all share. Not a snapshot of one moment.
-    pub(crate) fn balances(&self, index: Index) -> Vec<(Option<u32>, u64, u64)> {
-        let mut balances =
-            vec![(None, self.counts.shared(index), self.counts.shared(UNLOCKS + index))];
-        self.counts.each(UNLOCKS + index, |slot, unlocks| {
-            balances.push((Some(slot as u32), 0, unlocks));
+    /// What each CPU has counted under an index. Not a snapshot of one moment.
+    pub(crate) fn balances(&self, index: Index) -> Vec<SlotBalance> {
+        let [begun, ended] = [index, UNLOCKS + index].map(|count| self.counts.shared(count));
+        let mut balances = vec![SlotBalance { cpu: None, begun, ended }];
+        self.counts.each(UNLOCKS + index, |slot, ended| {
+            balances.push(SlotBalance { cpu: Some(slot as u32), begun: 0, ended });
         });
-        self.counts.each(index, |slot, locks| {
+        self.counts.each(index, |slot, begun| {
             if let Some(balance) = balances.get_mut(slot + 1) {
-                balance.1 = locks;
+                balance.begun = begun;
             }
         });
-        balances.retain(|(_, locks, unlocks)| (*locks, *unlocks) != (0, 0));
+        balances.retain(|slot| (slot.begun, slot.ended) != (0, 0));
         balances
     }
 
@@ -262,6 +262,7 @@ impl<P: Place> Drop for Section<P> {
 }
 
 /// Counts that a domain gives back when it ends.
+#[derive(Clone, Copy)]
 pub(crate) struct OwnSrcuCounts(NonNull<SrcuCounts>);
 
 // SAFETY: counts may be used and given back by any thread.
@@ -271,21 +272,23 @@ unsafe impl Sync for OwnSrcuCounts {}
 
 impl OwnSrcuCounts {
     /// # Safety
-    /// They came from [`SrcuCounts::take`], and no other thread gives them back.
+    /// They came from [`SrcuCounts::take`], and are used no more once they are given back.
     pub(crate) unsafe fn new(srcu_counts: NonNull<SrcuCounts>) -> Self {
         Self(srcu_counts)
     }
 
     pub(crate) fn get(&self) -> &SrcuCounts {
-        // SAFETY: its own, until it is dropped.
+        // SAFETY: by the contract of `new`.
         unsafe { self.0.as_ref() }
     }
-}
 
-impl Drop for OwnSrcuCounts {
-    fn drop(&mut self) {
+    /// Gives them back.
+    ///
+    /// # Safety
+    /// Done once. The domain ends, so there are no guards.
+    pub(crate) unsafe fn give_back(self) {
         track::forget_all(self.get().address());
-        // SAFETY: its own; the domain ends, so there are no guards.
+        // SAFETY: by the contract.
         unsafe { SrcuCounts::give_back(self.0) };
     }
 }

@@ -11,8 +11,6 @@
 //! thread that is in a greater hurry can wake a napping driver. The machine's jiffy is a
 //! millisecond here.
 
-use std::mem::ManuallyDrop;
-use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -37,8 +35,7 @@ pub(crate) const DELAY: AdaptiveDelay =
 
 /// The sections of a sleepable domain, and the machine that waits for them.
 pub(crate) struct Sections {
-    /// Another owner gives them back.
-    srcu_counts: ManuallyDrop<OwnSrcuCounts>,
+    srcu_counts: OwnSrcuCounts,
     /// Locked by a driver in its term only, under the lock of the domain's machine: so it never
     /// waits, and a `fork` finds it free.
     srcu: Mutex<SrcuState>,
@@ -54,15 +51,10 @@ struct SrcuState {
 }
 
 impl Sections {
-    /// # Safety
-    /// `srcu_counts` came from [`SrcuCounts::take`], and are given back only after the domain's
-    /// grace periods have been dropped.
-    pub(crate) unsafe fn new(srcu_counts: NonNull<SrcuCounts>, delay: AdaptiveDelay) -> Self {
+    pub(crate) fn new(srcu_counts: OwnSrcuCounts, delay: AdaptiveDelay) -> Self {
         let start = Sequence::after(0);
         let machine = SrcuMachine::new(delay, start);
         let srcu = SrcuState { machine, cookie: Cookie::done_at(start), ticked_ns: 0 };
-        // SAFETY: by the contract; these are never dropped, so they give nothing back.
-        let srcu_counts = ManuallyDrop::new(unsafe { OwnSrcuCounts::new(srcu_counts) });
         Self { srcu_counts, srcu: Mutex::new(Rank::Sections, srcu) }
     }
 
@@ -162,7 +154,7 @@ impl Counted for Sections {
         longest: Duration,
     ) -> bool {
         let began_ns = clock::monotonic_ns();
-        let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+        let longest_ns = clock::ns(longest);
         let mut state = domain.lock();
         let cookie = state.request(urgency);
         let aim = (Until::MustWait { tick: false }, Me::NOBODY);
@@ -207,7 +199,7 @@ impl Counted for Sections {
         let unlocks = srcu_counts.unlocks(index);
         fence::full(); // only told: a section more or less does no harm
         let sections = srcu_counts.locks(index).saturating_sub(unlocks);
-        Some(Unfinished { sections, balances: srcu_counts.balances(index) })
+        Some(Unfinished { sections, slots: srcu_counts.balances(index) })
     }
 
     fn oldest_guard(&self) -> Option<(Live, usize)> {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use grace::handover::PassersPatience;
 
 use super::{Driver, GracePeriods, Locked, Me, Until};
+use crate::os::clock::ns;
 
 /// What the driver does without the machine's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ impl Away {
 
     /// It naps for `nap`.
     pub(crate) fn naps(nap: Duration) -> Self {
-        Self { least_ns: saturating_ns(nap), sleeps: false }
+        Self { least_ns: ns(nap), sleeps: false }
     }
 
     /// It naps for `nap`, then sleeps until readers leave.
@@ -87,13 +88,8 @@ impl Patience {
     /// The waiter has slept for `most`. Returns whether its patience has run out without progress.
     pub(super) fn runs_out(&mut self, state: &Locked<'_>, most: Duration) -> bool {
         let (steps, least_ns) = (state.conduct.steps, state.conduct.away.least_ns);
-        self.of_waiter.slept(steps, saturating_ns(most), least_ns)
+        self.of_waiter.slept(steps, ns(most), least_ns)
     }
-}
-
-/// At most `u64::MAX`, which is 584 years.
-fn saturating_ns(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl GracePeriods {

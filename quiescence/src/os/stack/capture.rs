@@ -2,13 +2,13 @@
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libc::{c_int, c_void, siginfo_t};
 
 use super::{Alternate, FRAMES_MAX, StackMissing};
 use crate::os::sync::{AtomicU32, const_unless_loom};
-use crate::os::{calls, thread_state};
+use crate::os::{calls, clock, thread_state};
 
 #[path = "alternate.rs"]
 mod alternate_stack;
@@ -36,13 +36,19 @@ static FRAMES: [AtomicUsize; FRAMES_MAX] = [const { AtomicUsize::new(0) }; FRAME
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// How long to wait for an answer.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE_NS: u64 = 100_000_000;
 
 const fn request(thread: u32, phase: u32) -> u32 {
     thread << 2 | phase
 }
 
-pub(super) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, StackMissing> {
+/// The instruction pointers of a thread's frames, innermost first: the first is where it was
+/// interrupted, the others are where their callees return to. At most [`FRAMES_MAX`]. `alternate`
+/// is what the thread found when it registered. For one caller at a time.
+pub(crate) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, StackMissing> {
+    if thread == 0 {
+        return Err(StackMissing::Unsupported);
+    }
     signal::wanted()?;
     // First of all: no signal is taken in a program whose threads could not be sent it.
     if !alternate_stack::has_room(alternate, thread_state::sleeps_at(thread)) {
@@ -66,11 +72,10 @@ pub(super) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, Stac
         return Err(missing);
     }
     // SAFETY: sends a signal, which has a handler, to a thread of this process or to none.
-    let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
-    if sent != 0 {
-        let error = std::io::Error::last_os_error();
+    let send = || unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
+    if let Err(errno) = calls::call(send) {
         REQUEST.store(IDLE, Relaxed);
-        let ended = error.raw_os_error() == Some(libc::ESRCH);
+        let ended = errno == libc::ESRCH;
         return Err(if ended { StackMissing::ThreadEnded } else { StackMissing::NoAnswer });
     }
     wait_for_answer(thread)?;
@@ -79,16 +84,18 @@ pub(super) fn take(thread: u32, alternate: Alternate) -> Result<Vec<usize>, Stac
 }
 
 fn wait_for_answer(thread: u32) -> Result<(), StackMissing> {
-    let began = Instant::now();
+    let until_ns = clock::monotonic_ns() + PATIENCE_NS;
     loop {
         // Acquire: pairs with the Release in `answer`: the frames are there.
         let now = REQUEST.load(Acquire);
         if now == request(thread, DONE) {
             return Ok(());
         }
-        match PATIENCE.checked_sub(began.elapsed()) {
-            Some(left) => _ = calls::futex_wait(&REQUEST, true, now, Some(left)),
-            None => {
+        match until_ns.saturating_sub(clock::monotonic_ns()) {
+            left_ns @ 1.. => {
+                calls::futex_wait(&REQUEST, true, now, Some(Duration::from_nanos(left_ns)));
+            }
+            0 => {
                 // If it has begun meanwhile it stays BUSY until it has done.
                 let wanted = request(thread, WANTED);
                 let _ = REQUEST.compare_exchange(wanted, IDLE, Relaxed, Relaxed);
@@ -98,7 +105,8 @@ fn wait_for_answer(thread: u32) -> Result<(), StackMissing> {
     }
 }
 
-pub(super) fn after_fork() {
+/// In a child process: the thread that asked is gone, and so is the thread that was asked.
+pub(crate) fn after_fork() {
     REQUEST.store(IDLE, Relaxed);
 }
 

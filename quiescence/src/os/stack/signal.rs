@@ -60,7 +60,7 @@ fn choose() -> i32 {
         if let Some(signal) = signal.filter(|signal| install(*signal)) {
             return signal;
         }
-        let wanted = format_args!("\"off\", or the number of a signal that has no handler");
+        let wanted = "\"off\", or the number of a signal that has no handler";
         environment::complain(VARIABLE, said.as_bytes(), wanted);
     }
     let waited_for = thread_state::blocked_apart();

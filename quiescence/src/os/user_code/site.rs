@@ -66,31 +66,6 @@ const CHECKS: bool = cfg!(all(debug_assertions, not(loom)));
 
 thread_local! {
     static HERE: Cell<Option<Site>> = const { Cell::new(None) };
-    static BORROWS: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Marks a borrow of the thread's table, during which user code must not run, since it may need to
-/// borrow the same.
-#[derive(Debug)]
-pub(crate) struct Borrow(());
-
-impl Borrow {
-    #[inline(always)]
-    pub(crate) fn begin() -> Self {
-        if CHECKS {
-            BORROWS.set(BORROWS.get() + 1);
-        }
-        Self(())
-    }
-}
-
-impl Drop for Borrow {
-    #[inline(always)]
-    fn drop(&mut self) {
-        if CHECKS {
-            BORROWS.set(BORROWS.get() - 1);
-        }
-    }
 }
 
 /// The thread is in user code while the result exists; that restores the place before it on drop.
@@ -101,7 +76,6 @@ pub(super) fn enter(site: Site) -> OnDrop<impl FnMut()> {
     // are called under both.
     if CHECKS && !site.is_of_readers() {
         lock_rank::assert_none_held("user code is called");
-        assert_eq!(BORROWS.get(), 0, "user code is called under a borrow");
     }
     let before = if CHECKS { HERE.replace(Some(site)) } else { None };
     OnDrop(move || {

@@ -35,8 +35,8 @@ use super::own::{Own, last_queue};
 use crate::gp::ended;
 use crate::gp::slot::Slot;
 use crate::gp::thread as thread_slots;
+use crate::os::lock_rank::{OfLock, Rank};
 use crate::os::thread;
-use crate::os::user_code::Borrow;
 use crate::reclaim::by_address::ByAddress;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
@@ -88,7 +88,7 @@ impl Table {
     /// has nothing there.
     pub(super) fn with<R>(f: impl FnOnce(&mut Self) -> R) -> R {
         TABLE.with_borrow_mut(|table| {
-            let _is_borrowed = Borrow::begin();
+            let _is_borrowed = OfLock::new(Rank::ThreadTable).taken();
             if ended::is_garbage(table.ended, table.entries.len() / 2) {
                 table.sweep();
             }

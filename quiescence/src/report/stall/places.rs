@@ -6,8 +6,7 @@
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, fence};
 
-use super::report::StackFrame;
-use crate::os::modules;
+use crate::os::modules::{self, StackFrame};
 
 /// Whether the reporter is asking the dynamic linker.
 static ASKING: AtomicBool = AtomicBool::new(false);
@@ -24,11 +23,8 @@ pub(super) fn of(pointers: &[usize]) -> Vec<StackFrame> {
     fence(SeqCst);
     let frame = |(index, &address): (usize, &usize)| {
         let instruction = address.wrapping_sub(usize::from(index != 0));
-        let place = if is_cut_off { None } else { modules::place_of(instruction) };
-        let Some(modules::Place { module, offset, function }) = place else {
-            return StackFrame { address, module: None, offset: None, function: None };
-        };
-        StackFrame { address, module: Some(module), offset: Some(offset), function }
+        let found = if is_cut_off { None } else { modules::find(address, instruction) };
+        found.unwrap_or(StackFrame { address, module: None, offset: None, function: None })
     };
     let frames = pointers.iter().enumerate().map(frame).collect();
     fence(SeqCst);

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::event::statistics::Statistics;
+use crate::gp::stall::SlotBalance;
+use crate::os::modules::StackFrame;
 use crate::os::stack::StackMissing;
 use crate::os::thread_state::ThreadState;
 
@@ -75,18 +76,6 @@ pub struct Holdout {
     pub stack: Result<Vec<StackFrame>, StackMissing>,
 }
 
-/// The counts of one CPU under the index of a sleepable domain that the grace period waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SlotBalance {
-    /// The CPU's number; `None` for sections counted in the words that all CPUs share.
-    pub cpu: Option<u32>,
-    /// Sections that began on this CPU since the domain was created.
-    pub begun: u64,
-    /// Sections that ended on this CPU.
-    pub ended: u64,
-}
-
 /// The oldest of the guards that a sleepable domain has listed.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -100,28 +89,6 @@ pub struct OldestGuard {
     pub age: Duration,
     /// The number of guards of the domain that are listed, including this one.
     pub listed: usize,
-}
-
-/// A frame of a stack.
-///
-/// The library reads neither symbols nor debug information. From [`module`](Self::module) and
-/// [`offset`](Self::offset), `addr2line` (of binutils or LLVM) finds the function, the line, and
-/// inlined calls; a printed report includes the command for each stack. A hook can also resolve
-/// [`address`](Self::address) within the process, with a crate that reads symbols.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StackFrame {
-    /// The instruction pointer: where the thread was, or, for a caller, the return address.
-    pub address: usize,
-    /// The file that contains the code: the program, or a shared library. `None` if it is in no
-    /// file.
-    pub module: Option<PathBuf>,
-    /// The position of the instruction in the file, as the file's own tables count; for a caller,
-    /// that of its call, shortly before [`address`](Self::address). `None` if it is in no file.
-    pub offset: Option<usize>,
-    /// The function, if the dynamic linker knows it, which is true of functions that shared
-    /// libraries export. Not demangled.
-    pub function: Option<String>,
 }
 
 impl fmt::Display for StallReport {
@@ -228,29 +195,13 @@ fn describe_names(f: &mut fmt::Formatter<'_>, frames: &[StackFrame]) -> fmt::Res
     let unnamed = frames.iter().filter(|frame| frame.function.is_none());
     let places = unnamed.filter_map(|frame| Some((frame.module.as_deref()?, frame.offset?)));
     let places = places.map(|(module, offset)| (module.as_os_str(), offset));
-    let mut named = Vec::new();
-    for (module, _) in places.clone() {
-        if named.contains(&module) {
-            continue;
+    for (index, (module, _)) in places.clone().enumerate() {
+        if places.clone().take(index).any(|(of, _)| of == module) {
+            continue; // an earlier frame has printed its line
         }
-        named.push(module);
         write!(f, "\n      names: addr2line -Cfipe {}", module.display())?;
         let mut of_module = places.clone().filter(|(of, _)| *of == module);
         of_module.try_for_each(|(_, offset)| write!(f, " {offset:#x}"))?;
     }
     Ok(())
-}
-
-impl fmt::Display for StackFrame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, module, offset, function } = self;
-        let (Some(module), Some(offset)) = (module, offset) else {
-            return write!(f, "{address:#x}");
-        };
-        write!(f, "{}+{offset:#x}", module.display())?;
-        match function {
-            Some(function) => write!(f, " ({function})"),
-            None => Ok(()),
-        }
-    }
 }

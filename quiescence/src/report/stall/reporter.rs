@@ -9,7 +9,6 @@
 //! The reporter locks the registry only while it looks for holdouts. Asking the system and the
 //! holdouts takes time, so it checks afterwards whether each holdout is still in the same section.
 
-use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,15 +16,16 @@ use std::time::Duration;
 
 use grace::word;
 
-use super::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport};
+use super::report::{Holdout, OldestGuard, StallReport};
 use super::{hook, places};
 use crate::event::statistics::Statistics;
 use crate::event::trace;
 use crate::gp::grace_periods::Counted;
 use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
-use crate::gp::stall::Note;
+use crate::gp::stall::{Note, Unfinished};
 use crate::os::forking::{AtFork, ForkMutex};
+use crate::os::modules::StackFrame;
 use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::sync::{self, Condvar, Rank, const_unless_loom};
 use crate::os::thread_state::{self, ThreadState};
@@ -45,7 +45,7 @@ const_unless_loom! {
         ForkMutex::new(Rank::Reporter, State {
             started: false,
             ends: false,
-            notes: VecDeque::new(),
+            notes: Vec::new(),
         });
     static NOTED: Condvar = Condvar::new();
 }
@@ -59,7 +59,7 @@ struct State {
     started: bool,
     /// The process ends, and the thread must end before it.
     ends: bool,
-    notes: VecDeque<Note>,
+    notes: Vec<Note>,
 }
 
 /// Leaves a note for the reporter. The caller holds no lock of the library.
@@ -69,7 +69,7 @@ pub(crate) fn send(note: Note) {
         state.start();
     }
     if state.started && state.notes.len() < NOTES_MAX {
-        state.notes.push_back(note);
+        state.notes.push(note);
         NOTED.notify_one();
     } else {
         LOST.fetch_add(1, Relaxed); // a statistic, as are all Relaxed counts here
@@ -104,10 +104,10 @@ fn work() {
                 state.started = false;
                 return;
             }
-            match state.notes.pop_front() {
-                Some(note) => break note,
-                None => state = sync::wait(&NOTED, state),
+            if !state.notes.is_empty() {
+                break state.notes.remove(0);
             }
+            state = sync::wait(&NOTED, state);
         };
         drop(state);
         // Whatever goes wrong: the next report is to be made.
@@ -163,9 +163,7 @@ fn report(
         }
         holdouts.push(holdout);
     }
-    let (sections, balances) =
-        unfinished.map_or((0, Vec::new()), |unfinished| (unfinished.sections, unfinished.balances));
-    let slot = |(cpu, begun, ended)| SlotBalance { cpu, begun, ended };
+    let Unfinished { sections, slots } = unfinished.unwrap_or_default();
     // Stacks may take seconds.
     if is_over() {
         return None;
@@ -179,7 +177,7 @@ fn report(
         holdouts,
         holdouts_unnamed: unnamed,
         sections,
-        slots: balances.into_iter().map(slot).collect(),
+        slots,
         oldest_guard: core.grace_periods.counted().and_then(Counted::oldest_guard).map(
             |(live, listed)| OldestGuard {
                 location: live.location,

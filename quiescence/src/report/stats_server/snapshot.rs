@@ -4,13 +4,18 @@
 //! writer with a call for each member.
 
 use std::fmt::{self, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::panic::Location;
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::{Number, word};
 
 use crate::event::statistics::Statistics;
+use crate::gp::engine::Engine;
+use crate::gp::registry::Registry;
+use crate::gp::slot::Slot;
 use crate::os::fence::{self, Fences};
 use crate::os::{clock, thread_state};
 use crate::reclaim::domain_state::{self, DomainState};
-use crate::report::inspect::{InProgress, LongestReader, Look};
 
 /// The schema of the replies. The number grows when a program that reads the old ones would fail.
 const SCHEMA: &str = "quiescence-stats/2";
@@ -50,8 +55,7 @@ struct Process;
 
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (time_ns, monotonic_ns) = (since_epoch.as_nanos() as u64, clock::monotonic_ns());
+        let (time_ns, monotonic_ns) = (clock::time_ns(), clock::monotonic_ns());
         let pid = std::process::id();
         let program = std::env::current_exe().unwrap_or_default();
         let program = program.file_name().unwrap_or_default().to_string_lossy();
@@ -80,7 +84,7 @@ impl fmt::Display for Process {
 
 fn of_domain(f: &mut fmt::Formatter<'_>, core: &DomainState) -> fmt::Result {
     let statistics = Statistics::of(core);
-    let Look { engine, in_progress, longest_reader } = core.look();
+    let (engine, in_progress, longest_reader) = look(core);
     let tuning = &core.grace_periods.tuning;
     let observers = &core.grace_periods.observers;
     let label = observers.label();
@@ -105,7 +109,7 @@ fn of_domain(f: &mut fmt::Formatter<'_>, core: &DomainState) -> fmt::Result {
     f.write_str("],\"in_progress\":")?;
     match in_progress {
         None => f.write_str("null")?,
-        Some(InProgress { number, waits_ns }) => {
+        Some((number, waits_ns)) => {
             write!(f, "{{\"number\":{number},\"waits_ns\":{waits_ns}}}")?;
         }
     }
@@ -127,6 +131,71 @@ fn of_reader(f: &mut fmt::Formatter<'_>, reader: &LongestReader) -> fmt::Result 
         "{{\"qsbr\":{qsbr},\"thread_id\":{thread},\"thread_name\":{name},\
          \"location\":{location},\"at_least_ns\":{at_least_ns}}}"
     )
+}
+
+/// The reader whose section began under the oldest number, of those in a section now.
+struct LongestReader {
+    qsbr: bool,
+    /// The system's id of the thread; 0 if it has none.
+    thread: u32,
+    /// Where the outermost section began.
+    location: Option<&'static Location<'static>>,
+    /// The shortest time that it can have been in it: a grace period has waited for it so long.
+    at_least_ns: u64,
+}
+
+/// Looks at a domain from outside while it works: its engine; the number of the grace period in
+/// progress, which is how many have ended once it has, and how long it has been waiting for
+/// holdouts; and the longest reader.
+///
+/// During the look, which takes as long as a grace period's scan, sections go on but grace periods
+/// do not. So it is meant for a thread that looks about once a second, and is no part of
+/// [`Statistics`].
+fn look(core: &DomainState) -> (&'static str, Option<(u64, u64)>, Option<LongestReader>) {
+    let now_ns = clock::monotonic_ns();
+    // While these are held, no grace period takes a step, and no reader registers or unregisters.
+    let (state, registry) = (core.grace_periods.lock(), core.grace_periods.registry());
+    let machine = state.machine();
+    let (sequence, waits_since_ns) = (machine.sequence(), state.current.waits_since_ns);
+    let waited_ns = waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
+    let in_progress = sequence.in_progress().then(|| (sequence.ended().wrapping_add(1), waited_ns));
+    let waits_ns = in_progress.map_or(0, |(_, waits_ns)| waits_ns);
+    let (engine, longest_reader) = if let Some(counted) = core.grace_periods.counted() {
+        let reader = counted.oldest_guard().map(|(live, _)| LongestReader {
+            qsbr: false,
+            thread: live.thread,
+            location: Some(live.location),
+            at_least_ns: now_ns.saturating_sub(live.since_ns),
+        });
+        ("srcu", reader)
+    } else {
+        let reader = longest(&registry, core.grace_periods.announced());
+        let reader = reader.map(|(slot, turns)| LongestReader {
+            qsbr: slot.is_qsbr(),
+            thread: slot.notes.thread.get(),
+            location: slot.notes.began(),
+            // A section under the latest number may have begun just now.
+            at_least_ns: if turns == 0 { 0 } else { waits_ns },
+        });
+        (Engine::of_policy(*machine.policy()).name(), reader)
+    };
+    (engine, in_progress, longest_reader)
+}
+
+/// The reader whose section began under the oldest number, and how many numbers have been announced
+/// since.
+fn longest(registry: &Registry, announced: Number) -> Option<(&Slot, u32)> {
+    let inside = registry.readers().filter_map(|slot| {
+        // Relaxed: it is only shown; nothing is freed because of it.
+        let word = slot.word().load(Relaxed);
+        match word::nesting(word) {
+            0 => None,
+            // A reader in a relay that has come online and has no number yet.
+            nesting if slot.is_qsbr() && nesting != 1 => Some((slot, 0)),
+            _ => Some((slot, announced.0.wrapping_sub(word::number(word).0))),
+        }
+    });
+    inside.max_by_key(|(_, turns)| *turns)
 }
 
 #[cfg(test)]
