@@ -3,8 +3,8 @@
 //! The loop is the same for every design and compiled once for each. A slice continues the
 //! operations where the last one of its thread ended, and looks every few of them whether another
 //! thread is done. Its thread registers before, and leaves after what is timed. What is replaced in
-//! a slice is freed in later ones, as in a program: a design that frees late pays for that, too, but
-//! for what still waits at the end of a round. Designs that share a domain free some of each
+//! a slice is freed in later ones, as in a program: a design that frees late pays for that, too,
+//! but for what still waits at the end of a round. Designs that share a domain free some of each
 //! other's objects: a thread frees about as many as it retires, so each pays for its own number.
 
 use std::time::{Duration, Instant};
