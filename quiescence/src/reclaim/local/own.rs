@@ -21,6 +21,7 @@ use super::table::{self, Table};
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::thread as thread_slots;
+use crate::gp::wake::LEAVING;
 use crate::os::thread;
 use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::cache;
@@ -139,7 +140,7 @@ impl Own {
     ) -> &'d Slot {
         let slot = self.registered(domain);
         if exits {
-            slot.mark_leaving();
+            slot.marks.set(LEAVING);
             return slot;
         }
         if !mem::replace(&mut self.implicit, true) {
@@ -228,7 +229,7 @@ impl Own {
             if mem::take(&mut self.implicit) {
                 slot.release();
             }
-            slot.mark_leaving();
+            slot.marks.set(LEAVING);
             // SAFETY: null, by the thread itself.
             unsafe { slot.set_objects(ptr::null()) };
             self.unregister_if_unused(slot);
