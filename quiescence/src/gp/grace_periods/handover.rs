@@ -125,12 +125,12 @@ mod tests {
     use super::*;
     use crate::Domain;
     use crate::common::threads::until;
-    use crate::domain::tag::DomainTag;
     use crate::gp::slot::ReaderKind;
     use crate::gp::tuning::Tuning;
     use crate::os::sync::AtomicU32;
     use crate::os::thread as system;
     use crate::os::thread_state::{self, ThreadState};
+    use crate::reclaim::domain_state::Named;
     use grace::Urgency;
 
     /// How long after its first check of a driver without progress each caller takes over, one

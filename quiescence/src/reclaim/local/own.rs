@@ -359,7 +359,6 @@ mod tests {
     use super::*;
     use crate::Domain;
     use crate::common::threads::elsewhere;
-    use crate::domain::tag::DomainTag;
     use crate::reclaim::local;
 
     /// Whatever the table loses: what a slot remembers is forgotten where it is given away.
@@ -367,7 +366,7 @@ mod tests {
     fn no_slot_remembers_a_queue_that_was_given_away() {
         elsewhere(|| {
             let domain = Domain::new();
-            let core = DomainTag::core(domain.tag());
+            let core = Named::core(domain.tag());
             let slot = handle_slot(core, domain.tag(), ReaderKind::Ordinary);
             local::ended(core); // not at all: so its entry is lost
             // SAFETY: this thread's slot, of this domain.

@@ -8,9 +8,9 @@ use grace::Start;
 
 use super::*;
 use crate::Domain;
-use crate::domain::tag::DomainTag;
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::Me;
+use crate::reclaim::domain_state::Named;
 use crate::reclaim::free::{Address, Boxed, Callback, Closure, Pending};
 use crate::tuning::Tuning;
 
