@@ -46,14 +46,6 @@ macro_rules! array_of {
 }
 pub(crate) use array_of;
 
-/// Tells the CPU that the thread spins; under loom, yields.
-pub(crate) fn relax() {
-    #[cfg(not(loom))]
-    std::hint::spin_loop();
-    #[cfg(loom)]
-    loom::hint::spin_loop();
-}
-
 /// Shows loom the plain accesses to `N` places, so that it finds those that are not ordered. Empty
 /// without loom.
 #[derive(Debug)]

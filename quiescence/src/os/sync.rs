@@ -21,7 +21,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
-pub(crate) use super::for_loom::{Tracked, array_of, const_unless_loom, relax};
+pub(crate) use super::for_loom::{Tracked, array_of, const_unless_loom};
 pub(crate) use super::lock_rank::Rank;
 use super::lock_rank::{Held, OfLock};
 
@@ -137,6 +137,11 @@ pub(crate) fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>>
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     wait_at_most(condvar, guard, None).0
+}
+
+/// Tells the CPU that the thread spins; under loom, yields.
+pub(crate) fn relax() {
+    base::hint::spin_loop();
 }
 
 /// Waits for a notification, but no longer than `most`; may return without one. Loom has no clock.
