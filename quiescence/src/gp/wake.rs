@@ -73,7 +73,8 @@ pub(crate) const WAITED_FOR: u32 = 1;
 /// The thread is exiting, in a section that a guard keeps open or that a thread-local's destructor
 /// began: unregister once the section has ended.
 pub(crate) const LEAVING: u32 = 2;
-/// The reader executes full fences; where a section begins, whatever this says.
+/// Where a section ends, a light fence is not enough. (Where one begins, the slot asks
+/// [`is_fast`](crate::gp::slot::Slot::is_fast), not this.)
 const PORTABLE: u32 = 4;
 /// The owner has deferred work to do when its section ends or, for QSBR, at its next quiescent
 /// state: it is above a limit, or callbacks wait.

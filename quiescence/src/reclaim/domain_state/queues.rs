@@ -61,17 +61,10 @@ impl List {
         let make = || {
             let shared = Shared::new(domain, contents);
             self.all.push(Arc::clone(shared.queue()));
+            domain.charge.queues.store(self.all.len() as u64, Relaxed);
             shared
         };
         self.shared[contents as usize].get_or_insert_with(make).own()
-    }
-
-    fn remove(&mut self, at: usize) -> Arc<Queue> {
-        let queue = self.all.remove(at);
-        for shared in &mut self.shared {
-            shared.take_if(|shared| Arc::ptr_eq(shared.queue(), &queue));
-        }
-        queue
     }
 }
 
@@ -230,7 +223,10 @@ impl Queues {
                 let bytes = queue.counts().bytes_waiting;
                 domain.charge.give_back(Amount { objects: 0, bytes });
                 at -= 1;
-                forgotten.push(list.remove(at));
+                forgotten.push(list.all.remove(at));
+                if queue.is_shared() {
+                    list.shared[contents as usize] = None;
+                }
             }
         }
         domain.charge.queues.store(list.all.len() as u64, Relaxed);

@@ -230,27 +230,22 @@ impl Queue {
         all: bool,
     ) -> u64 {
         let mut count = 0;
-        // The queue of an ended thread: while this thread is its runner, no other thread can run it
-        // to settle what the ended one owed. So run all that is ready, about a batch.
-        while count == 0 || all && count <= BATCH {
-            match locked.claim(domain, least) {
-                Ok(mut claimed) => {
-                    //~ point before-callbacks
-                    let made = self.run(domain, &mut claimed);
-                    count += made.objects;
-                    locked = claimed.finish(made.bytes);
-                }
-                Err(unclaimed) => {
-                    locked = unclaimed;
-                    break;
-                }
-            }
-        }
-        if count != 0 {
+        while let Some(mut claimed) = locked.claim(domain, least) {
+            //~ point before-callbacks
+            let made = self.run(domain, &mut claimed);
+            count += made.objects;
+            locked = claimed.finish(made.bytes);
             if locked.waits().waiters != 0 {
                 self.notes.stopped.notify_all();
             }
-            drop(locked);
+            // The queue of an ended thread: while this thread is its runner, no other thread can
+            // run it to settle what the ended one owed. So run all that is ready, about a batch.
+            if !all || count > BATCH {
+                drop(locked);
+                break;
+            }
+        }
+        if count != 0 {
             domain.grace_periods.tell_of_room();
         }
         count

@@ -151,3 +151,19 @@ fn a_closure_waits_in_no_hazard_domain() {
     let add = |queue: OwnQueue<'_>| Pending::closure(&domain, || ()).add(queue, 0);
     domain.queues.with_shared(&domain, Contents::Closures, add);
 }
+
+/// In a hazard domain a scan covers what was ready before it: what is added later to a queue that
+/// has lost those would be taken for them, and freed while it is protected.
+#[test]
+#[should_panic(expected = "some run, or may run")]
+fn nothing_moves_that_may_run() {
+    let domain = Domain::new();
+    let core = domain.tag().core();
+    let [from, to] = [(); 2].map(|()| core.queues.add_of_nobody(core, Contents::Closures));
+    add_of(&from, 1, || ());
+    from.close(core, Urgency::Background);
+    domain.synchronize();
+    let mut locked = from.lock();
+    locked.ripen(core);
+    locked.move_to(own(&to), core);
+}

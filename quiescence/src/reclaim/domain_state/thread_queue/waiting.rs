@@ -208,12 +208,12 @@ impl Queue {
         &self.own.0.local_stock
     }
 
-    pub(crate) fn lock(&self) -> Locked<'_> {
+    pub(super) fn lock(&self) -> Locked<'_> {
         Locked { queue: self, inner: sync::lock(&self.inner) }
     }
 
     /// The same, if no thread holds the lock.
-    pub(crate) fn try_lock(&self) -> Option<Locked<'_>> {
+    pub(super) fn try_lock(&self) -> Option<Locked<'_>> {
         Some(Locked { queue: self, inner: sync::try_lock(&self.inner)? })
     }
 
@@ -276,8 +276,8 @@ impl<'q> OwnQueue<'q> {
     }
 }
 
-/// A queue to which threads add that are ending: the one that has this to change. There are no
-/// queues of such threads but those that are made here.
+/// A queue that threads share which have ended or are ending. The thread that borrows this mutably
+/// is the one that adds; there are no such queues but those that are made here.
 #[derive(Debug)]
 pub(crate) struct Shared(Arc<Queue>);
 
@@ -387,19 +387,12 @@ impl<'q> Locked<'q> {
     }
 
     /// Has the calling thread run about `least` of the ready callbacks ([`batch::in_one_go`]).
-    /// Returns the lock if none is ready, or another one runs some.
-    pub(super) fn claim(
-        mut self,
-        domain: &'q DomainState,
-        least: u64,
-    ) -> Result<Claimed<'q>, Self> {
-        if self.has_runner() {
-            return Err(self);
-        }
+    /// `None` if none is ready, or there is a runner.
+    pub(super) fn claim(mut self, domain: &'q DomainState, least: u64) -> Option<Claimed<'q>> {
         self.ripen(domain);
         let ready = self.inner.segments.ready();
-        if ready == 0 {
-            return Err(self);
+        if self.has_runner() || ready == 0 {
+            return None;
         }
         self.inner.runner = thread::token();
         let mut scanned = Scanned { covers: ready, protected: Vec::new() };
@@ -417,8 +410,8 @@ impl<'q> Locked<'q> {
         let most = scanned.covers.min(GO_MAX);
         let claimed = batch::in_one_go(ready, least, BATCH).clamp(1, most);
         self.inner.claimed = claimed;
-        let cursor = self.inner.cursor;
-        Ok(Claimed { queue: self.queue, domain, cursor, claimed, ran: 0, scanned })
+        let (queue, cursor) = (self.queue, self.inner.cursor);
+        Some(Claimed { queue, domain, cursor, claimed, ran: 0, scanned, here: PhantomData })
     }
 
     /// Records that `ran` of the claimed callbacks have finished; the next one is at `cursor`.
@@ -441,9 +434,10 @@ impl<'q> Locked<'q> {
     /// where it is open. Returns how many.
     ///
     /// # Panics
-    /// If a thread runs some.
-    pub(crate) fn move_to(mut self, to: OwnQueue<'_>, domain: &DomainState) -> u64 {
-        assert!(!self.has_runner(), "a thread runs some");
+    /// If a thread runs some, or some are ready: a scan that covers these would be taken for one of
+    /// those that are added later.
+    pub(super) fn move_to(mut self, to: OwnQueue<'_>, domain: &DomainState) -> u64 {
+        assert!(!self.has_runner() && self.inner.segments.ready() == 0, "some run, or may run");
         assert!(self.queue.is_of(domain) && to.is_of(domain), "its cookies are another domain's");
         let (mut cursor, count, mut bytes) = (self.inner.cursor, self.inner.segments.len(), 0);
         for _ in 0..count {
@@ -498,9 +492,12 @@ pub(super) struct Claimed<'q> {
     /// The position of the next one.
     cursor: Cursor,
     claimed: u64,
-    /// How many have been run; [`BROKEN`](Self::BROKEN) while the library's own code runs.
+    /// How many have been run; [`BROKEN`](Self::BROKEN) while `cursor` moves.
     ran: u64,
     scanned: Scanned,
+    /// It stays on the thread, which is the queue's `runner`: a child process that has another
+    /// thread only forgets what was claimed ([`Locked::forget_runner`]).
+    here: PhantomData<*const ()>,
 }
 
 impl<'q> Claimed<'q> {
@@ -518,7 +515,8 @@ impl<'q> Claimed<'q> {
     /// Runs them, up to the `until`th; those whose objects are protected are kept. `running` is
     /// told of each before it runs.
     ///
-    /// If one panics, those behind it can still be run. If the library's own code does, none can.
+    /// If one panics, those behind it can still be run. If the library panics at the cursor, none
+    /// can.
     #[inline(always)]
     pub(super) fn run_until(&mut self, until: u64, running: &Running) {
         let (until, protected) = (until.min(self.claimed), self.scanned.protected.as_slice());
