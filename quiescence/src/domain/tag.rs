@@ -13,8 +13,8 @@ use crate::reclaim::domain_state::{DomainState, Named};
 /// [`Sleepable`](crate::tag::Sleepable).
 ///
 /// # Safety
-/// It must always name the same domain for a value and all its clones; if
-/// [`STATIC`](Self::STATIC), for all values of the type. Use [`domain!`](crate::domain!).
+/// A value and all its clones must always name the same domain; if [`STATIC`](Self::STATIC), all
+/// values of the type must. Use [`domain!`](crate::domain!).
 pub unsafe trait DomainTag: Named + Clone + Send + Sync + 'static {
     /// Whether the type alone identifies the domain.
     const STATIC: bool;
