@@ -13,10 +13,11 @@
 //!    └───────────────────────Completed──────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The [`Policy`] decides whether a request starts a grace period at once or at the next tick, and
-//! what happens between two scans. The steps themselves are in `period.rs`, which ends no grace
-//! period early, whatever the policy decides. This file passes the driver's reports to it, and its
-//! sequence to callers: an error in that would be unsound.
+//! Which requests are served, whether one starts a grace period at once or at the next tick, and
+//! what happens between two scans, is decided in `requests.rs`, by the [`Policy`]. Whatever it
+//! decides, a grace period ends only after a fence, an announcement and a scan without holdouts, in
+//! this order [GM-2]: [`Machine::observe`] accepts only the event for which the present step waits,
+//! and a request gets its cookie from the sequence here.
 //!
 //! # Why one fence and one pass are enough
 //!
@@ -44,9 +45,9 @@
 //! numbers and scans twice: whatever the stale number is, it differs from one of them. (With
 //! two-bit numbers the explorer finds the fault under one pass, and finds none under two.)
 
-use crate::period::{Period, Step};
-use crate::policy::{Begin, Hint, Looks, Policy, Urgency};
+use crate::policy::{Hint, Policy, Urgency};
 use crate::refused::NotGiven;
+use crate::requests::Requests;
 use crate::sequence::{Cookie, Sequence};
 use crate::word::Number;
 
@@ -98,6 +99,40 @@ pub enum Event {
     Abandoned,
 }
 
+/// Found in [`driver`](crate::driver).
+pub(crate) mod needed {
+    /// The fence that the registered readers require.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Needed {
+        /// Some reader has light fences only: `membarrier`.
+        Heavy,
+        /// All execute full fences themselves (a QSBR reader when it comes online): one of the
+        /// updater's own is enough.
+        Full,
+    }
+
+    /// Which fence a grace period begins with, if `readers` are registered, of which `own` are the
+    /// driver's and quiescent, and `light` have light fences. `None` if there is no other reader:
+    /// the grace period ends at once ([`Event::Alone`](crate::Event::Alone)).
+    ///
+    /// ```
+    /// use grace::driver::{Needed, fence_needed};
+    ///
+    /// assert_eq!(fence_needed(1, 1, 1), None);
+    /// assert_eq!(fence_needed(2, 1, 1), Some(Needed::Heavy));
+    /// assert_eq!(fence_needed(2, 0, 0), Some(Needed::Full));
+    /// ```
+    pub const fn fence_needed(readers: usize, own: usize, light: usize) -> Option<Needed> {
+        if readers <= own {
+            None
+        } else if light != 0 {
+            Some(Needed::Heavy)
+        } else {
+            Some(Needed::Full)
+        }
+    }
+}
+
 /// An event that does not fit the step the machine is at.
 pub type Refused = crate::refused::Refused<Event, Action>;
 
@@ -117,6 +152,17 @@ impl Start {
     /// Sequence and number zero, numbers of 32 bits.
     pub const ZERO: Self =
         Self { sequence: Sequence::after(0), number: Number(0), number_bits: 32 };
+}
+
+/// The step of the grace period in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Step {
+    Idle,
+    Fence,
+    Announce,
+    Scan,
+    Wait,
+    Complete,
 }
 
 /// Decides when grace periods begin, what happens in them, and when they end.
@@ -149,32 +195,42 @@ impl Start {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Machine<P> {
-    policy: P,
-    period: Period,
-    /// The latest grace period requested with each [`Urgency`], or more.
-    needed: [Cookie; 3],
-    /// A grace period is wanted, and begins at the next tick.
-    is_deferred: bool,
-    /// Scans of this pass that found holdouts.
-    looks: Looks,
+    requests: Requests<P>,
+    sequence: Sequence,
+    step: Step,
+    number: Number,
+    number_mask: u32,
+    /// Numbers that can still be announced before one repeats.
+    fresh: u32,
+    /// Passes that this grace period still has to make, the current one included.
+    passes: u8,
 }
 
 impl<P: Policy> Machine<P> {
     /// A machine with nothing to do.
     pub const fn new(policy: P, start: Start) -> Self {
+        let bits = match start.number_bits {
+            0 => 1,
+            1..=32 => start.number_bits,
+            _ => 32,
+        };
+        let number_mask = u32::MAX >> (32 - bits);
+        let sequence = Sequence::after(start.sequence.ended());
         Self {
-            policy,
-            period: Period::new(start),
-            needed: [Cookie::done_at(start.sequence); 3],
-            is_deferred: false,
-            looks: Looks::NONE,
+            requests: Requests::new(policy, sequence),
+            sequence,
+            step: Step::Idle,
+            number: Number(start.number.0 & number_mask),
+            number_mask,
+            fresh: number_mask,
+            passes: 0,
         }
     }
 
     /// Asks for a full grace period from now on. The cookie is done when it has ended.
     pub fn request(&mut self, urgency: Urgency) -> Cookie {
         let cookie = self.snapshot();
-        self.need(cookie, urgency);
+        self.requests.need(cookie, urgency);
         cookie
     }
 
@@ -186,71 +242,49 @@ impl<P: Policy> Machine<P> {
     /// ([`has_given`](Sequence::has_given)): a thread that waited for it might wait for ever.
     /// Nothing changes.
     pub fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
-        if !self.sequence().has_given(cookie) {
+        if !self.sequence.has_given(cookie) {
             return Err(NotGiven);
         }
-        self.need(cookie, urgency);
+        self.requests.need(cookie, urgency);
         Ok(())
-    }
-
-    fn need(&mut self, cookie: Cookie, urgency: Urgency) {
-        for needed in &mut self.needed[..=urgency as usize] {
-            if cookie.is_at_or_after(*needed) {
-                *needed = cookie;
-            }
-        }
     }
 
     /// The cookie of a full grace period from now on, without requesting it.
     pub const fn snapshot(&self) -> Cookie {
-        self.sequence().snapshot()
+        self.sequence.snapshot()
     }
 
     /// How many grace periods have ended, and whether one is in progress.
     pub const fn sequence(&self) -> Sequence {
-        self.period.sequence()
+        self.sequence
     }
 
     /// The number that `gp.ctr` should show.
     pub const fn number(&self) -> Number {
-        self.period.number()
+        self.number
     }
 
     /// The policy, with its parameters.
     pub const fn policy(&self) -> &P {
-        &self.policy
+        &self.requests.policy
     }
 
     /// Whether a grace period is in progress or wanted.
     pub fn is_wanted(&self) -> bool {
-        self.period.step() != Step::Idle || self.needs(Urgency::Background)
-    }
-
-    /// Whether a grace period that has not ended was requested with so much urgency, or more.
-    fn needs(&self, urgency: Urgency) -> bool {
-        !self.sequence().is_done(self.needed[urgency as usize])
+        self.step != Step::Idle || self.requests.needs(self.sequence, Urgency::Background)
     }
 
     /// The highest urgency with which the grace period in progress or a later one is wanted.
     pub fn urgency(&self) -> Urgency {
-        if self.needs(Urgency::Expedited) {
-            Urgency::Expedited
-        } else if self.needs(Urgency::Normal) {
-            Urgency::Normal
-        } else {
-            Urgency::Background
-        }
+        self.requests.urgency(self.sequence)
     }
 
     /// What to do next. The same answer until [`observe`](Self::observe) reports it done, with two
     /// exceptions that requests cause: an idle machine starts, or decides to start at the next
     /// tick, and the hint of a machine that waits may change.
     pub fn poll(&mut self) -> Action {
-        if self.period.step() == Step::Idle && self.needs(Urgency::Background) {
-            match self.policy.begin(self.urgency()) {
-                Begin::Now => self.begin(),
-                Begin::AtTick => self.is_deferred = true,
-            }
+        if self.step == Step::Idle && self.requests.begins(self.sequence) {
+            self.begin();
         }
         self.pending()
     }
@@ -261,33 +295,61 @@ impl<P: Policy> Machine<P> {
     /// [`Refused`] if `event` does not answer the pending action; nothing changes then.
     #[inline]
     pub fn observe(&mut self, event: Event) -> Result<(), Refused> {
-        if self.is_deferred && event == Event::Woken {
-            self.begin();
-        } else if !self.period.observe(event) {
-            return Err(Refused { event, pending: self.pending() });
-        }
-        match self.period.step() {
-            Step::Announce => self.looks.begin_pass(&self.policy, self.urgency()),
-            Step::Wait => self.looks.found_holdouts(),
-            _ => {}
+        match (self.step, event) {
+            (Step::Idle, Event::Woken) if self.requests.is_deferred() => self.begin(),
+            (Step::Fence, Event::Alone) => self.finish(),
+            (Step::Fence, Event::Fenced) => {
+                self.passes = if self.fresh == 0 { 2 } else { 1 };
+                self.begin_pass();
+            }
+            (Step::Announce, Event::Announced) => self.step = Step::Scan,
+            (Step::Scan, Event::Scanned { holdouts: 0 }) => self.end_pass(),
+            (Step::Scan, Event::Scanned { .. }) => {
+                self.step = Step::Wait;
+                self.requests.found_holdouts();
+            }
+            (Step::Wait, Event::Woken) => self.step = Step::Scan,
+            (Step::Complete, Event::Completed) => self.step = Step::Idle,
+            (Step::Idle | Step::Complete, Event::Abandoned) => {}
+            (_, Event::Abandoned) => self.step = Step::Fence,
+            _ => return Err(Refused { event, pending: self.pending() }),
         }
         Ok(())
     }
 
     fn pending(&self) -> Action {
-        match self.period.step() {
-            Step::Idle if self.is_deferred => Action::Wait(Hint::Tick),
+        match self.step {
+            Step::Idle if self.requests.is_deferred() => Action::Wait(Hint::Tick),
             Step::Idle => Action::Idle,
             Step::Fence => Action::Fence,
-            Step::Announce => Action::Announce(self.number()),
-            Step::Scan => Action::Scan(self.number()),
-            Step::Wait => Action::Wait(self.looks.hint(&self.policy, self.urgency())),
-            Step::Complete => Action::Complete(self.sequence()),
+            Step::Announce => Action::Announce(self.number),
+            Step::Scan => Action::Scan(self.number),
+            Step::Wait => Action::Wait(self.requests.hint(self.sequence)),
+            Step::Complete => Action::Complete(self.sequence),
         }
     }
 
+    /// Begins a grace period; none is in progress.
     fn begin(&mut self) {
-        self.is_deferred = false;
-        self.period.begin();
+        self.requests.begun();
+        self.sequence = self.sequence.begin();
+        self.step = Step::Fence;
+    }
+
+    fn begin_pass(&mut self) {
+        self.number = Number(self.number.0.wrapping_add(1) & self.number_mask);
+        self.fresh = self.fresh.saturating_sub(1);
+        self.step = Step::Announce;
+        self.requests.begin_pass(self.sequence);
+    }
+
+    fn end_pass(&mut self) {
+        self.passes = self.passes.saturating_sub(1);
+        if self.passes == 0 { self.finish() } else { self.begin_pass() }
+    }
+
+    fn finish(&mut self) {
+        self.sequence = self.sequence.end();
+        self.step = Step::Complete;
     }
 }

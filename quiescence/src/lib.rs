@@ -304,8 +304,7 @@ static HOOKS: Hooks = Hooks {
 #[doc(hidden)]
 pub mod __private {
     pub use crate::os::user_code::{Site, here};
-    pub use crate::reclaim::domain_state::DomainState;
-    pub use crate::reclaim::domain_state::Handle;
+    pub use crate::reclaim::domain_state::{DomainState, Handle, Named};
 
     use crate::Guard;
     use crate::os::sync::const_unless_loom;

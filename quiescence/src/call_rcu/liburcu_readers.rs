@@ -38,7 +38,7 @@ use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::sync::const_unless_loom;
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::{self, DomainState, Handle};
+use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::local;
 use crate::reclaim::queues;
 use crate::reclaim::thread_queue::Contents;
@@ -281,6 +281,16 @@ impl LiburcuDomain {
     }
 }
 
+impl Named for Liburcu {
+    fn core(&self) -> &DomainState {
+        &self.0.core
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Static(&self.0.core)
+    }
+}
+
 // SAFETY: one static.
 unsafe impl DomainTag for Liburcu {
     const STATIC: bool = false;
@@ -289,14 +299,6 @@ unsafe impl DomainTag for Liburcu {
 
     fn enter(&self, location: &'static Location<'static>) -> Guard<'_, Self> {
         Guard::begin(self, location)
-    }
-
-    fn core(&self) -> &DomainState {
-        &self.0.core
-    }
-
-    fn handle(&self) -> Handle {
-        Handle::Static(&self.0.core)
     }
 }
 

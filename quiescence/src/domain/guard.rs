@@ -12,7 +12,7 @@ use crate::domain::tag::{DomainTag, Section};
 use crate::gp::slot::{NOT_READY, Slot};
 use crate::gp::thread;
 use crate::os::sync::const_unless_loom;
-use crate::reclaim::domain_state::{DomainState, Handle};
+use crate::reclaim::domain_state::{DomainState, Handle, Named};
 use crate::reclaim::local;
 
 /// The tag of a domain whose readers are threads, so that [`Domain::read`](crate::Domain::read)
@@ -31,6 +31,17 @@ const_unless_loom! {
     pub(crate) static GLOBAL: DomainState = DomainState::declared("global");
 }
 
+impl Named for Global {
+    #[inline(always)]
+    fn core(&self) -> &DomainState {
+        &GLOBAL
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Static(&GLOBAL)
+    }
+}
+
 // SAFETY: one static.
 unsafe impl DomainTag for Global {
     const STATIC: bool = true;
@@ -40,15 +51,6 @@ unsafe impl DomainTag for Global {
     #[inline]
     fn enter(&self, location: &'static Location<'static>) -> Guard<'_, Self> {
         read_at(location)
-    }
-
-    #[inline(always)]
-    fn core(&self) -> &DomainState {
-        &GLOBAL
-    }
-
-    fn handle(&self) -> Handle {
-        Handle::Static(&GLOBAL)
     }
 }
 

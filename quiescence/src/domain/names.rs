@@ -6,11 +6,21 @@ use std::sync::Arc;
 
 use crate::domain::guard::{Guard, ThreadTag};
 use crate::domain::tag::DomainTag;
-use crate::reclaim::domain_state::{DomainState, Handle};
+use crate::reclaim::domain_state::{DomainState, Handle, Named};
 
 /// The tag of domains made at run time with [`Domain::new`](crate::Domain::new).
 #[derive(Clone, Debug)]
 pub struct Private(pub(crate) Arc<DomainState>);
+
+impl Named for Private {
+    fn core(&self) -> &DomainState {
+        &self.0
+    }
+
+    fn handle(&self) -> Handle {
+        Handle::Shared(Arc::clone(&self.0))
+    }
+}
 
 // SAFETY: clones of an `Arc` lead to the same place.
 unsafe impl DomainTag for Private {
@@ -21,14 +31,6 @@ unsafe impl DomainTag for Private {
     #[inline]
     fn enter(&self, place: &'static Location<'static>) -> Guard<'_, Self> {
         Guard::begin(self, place)
-    }
-
-    fn core(&self) -> &DomainState {
-        &self.0
-    }
-
-    fn handle(&self) -> Handle {
-        Handle::Shared(Arc::clone(&self.0))
     }
 }
 
@@ -72,6 +74,17 @@ macro_rules! domain {
             static CORE: $crate::__private::DomainState =
                 $crate::__private::new_core(stringify!($name));
 
+            impl $crate::__private::Named for $name {
+                #[inline]
+                fn core(&self) -> &$crate::__private::DomainState {
+                    &CORE
+                }
+
+                fn handle(&self) -> $crate::__private::Handle {
+                    $crate::__private::Handle::Static(&CORE)
+                }
+            }
+
             // SAFETY: one static.
             unsafe impl $crate::tag::DomainTag for $name {
                 const STATIC: bool = true;
@@ -84,15 +97,6 @@ macro_rules! domain {
                     place: &'static ::core::panic::Location<'static>,
                 ) -> $crate::Guard<'_, Self> {
                     $crate::__private::begin(self, place)
-                }
-
-                #[inline]
-                fn core(&self) -> &$crate::__private::DomainState {
-                    &CORE
-                }
-
-                fn handle(&self) -> $crate::__private::Handle {
-                    $crate::__private::Handle::Static(&CORE)
                 }
             }
 

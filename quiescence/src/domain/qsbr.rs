@@ -13,6 +13,7 @@ use crate::domain::guard::{Global, StaysOnItsThreadUnlikeSrcu, ThreadTag};
 use crate::domain::impls::shown_in_part;
 use crate::domain::tag::Section;
 use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::wake::OVERDUE;
 use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit::settle;
@@ -133,7 +134,7 @@ impl<K: ThreadTag> Qsbr<K> {
     #[cold]
     fn catch_up(&mut self) {
         let slot = self.slot();
-        slot.clear_overdue();
+        slot.marks.take(OVERDUE);
         let began = slot.notes.began().unwrap_or_else(|| Location::caller());
         let domain = self.domain.clone();
         self.offline_since(began, || catch_up(domain.tag().core()));

@@ -19,7 +19,7 @@ use grace::srcu::AdaptiveDelay;
 use crate::domain::domain::Domain;
 use crate::domain::impls::{default_by, shown_in_part};
 use crate::domain::tag::{DomainTag, Section};
-use crate::reclaim::domain_state::{DomainState, Handle};
+use crate::reclaim::domain_state::{DomainState, Handle, Named};
 use crate::reclaim::sleepable::SleepableDomain;
 use crate::srcu::{self, Place, SrcuCounts, track};
 
@@ -272,6 +272,18 @@ impl Drop for Sleepable {
     }
 }
 
+impl Named for Sleepable {
+    fn core(&self) -> &DomainState {
+        self.state()
+    }
+
+    fn handle(&self) -> Handle {
+        let reference = ManuallyDrop::new(self.clone());
+        // SAFETY: from `Arc::into_raw`, with the clone's reference, which is not given up.
+        Handle::Shared(unsafe { Arc::from_raw(reference.0.as_ptr()) })
+    }
+}
+
 // SAFETY: clones lead to the same place.
 unsafe impl DomainTag for Sleepable {
     const STATIC: bool = false;
@@ -281,16 +293,6 @@ unsafe impl DomainTag for Sleepable {
     #[inline]
     fn enter(&self, location: &'static Location<'static>) -> SrcuGuard<'_> {
         SrcuGuard(srcu::Section::begin(self.state().srcu_counts(), location))
-    }
-
-    fn core(&self) -> &DomainState {
-        self.state()
-    }
-
-    fn handle(&self) -> Handle {
-        let reference = ManuallyDrop::new(self.clone());
-        // SAFETY: from `Arc::into_raw`, with the clone's reference, which is not given up.
-        Handle::Shared(unsafe { Arc::from_raw(reference.0.as_ptr()) })
     }
 }
 

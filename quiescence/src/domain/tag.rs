@@ -7,15 +7,15 @@
 
 use std::panic::Location;
 
-use crate::reclaim::domain_state::{DomainState, Handle, Named};
+use crate::reclaim::domain_state::{DomainState, Named};
 
 /// The tag of a domain: a [`ThreadTag`](crate::tag::ThreadTag), or
 /// [`Sleepable`](crate::tag::Sleepable).
 ///
 /// # Safety
-/// `core` must always return the same domain for a value and all its clones; if
-/// [`STATIC`](Self::STATIC), for all values of the type. Use [`domain!`](crate::domain!).
-pub unsafe trait DomainTag: Clone + Send + Sync + 'static {
+/// A value and all its clones must always name the same domain; if [`STATIC`](Self::STATIC), all
+/// values of the type must. Use [`domain!`](crate::domain!).
+pub unsafe trait DomainTag: Named + Clone + Send + Sync + 'static {
     /// Whether the type alone identifies the domain.
     const STATIC: bool;
 
@@ -25,25 +25,6 @@ pub unsafe trait DomainTag: Clone + Send + Sync + 'static {
     /// Begins a section of the domain.
     #[doc(hidden)]
     fn enter(&self, location: &'static Location<'static>) -> Self::Section<'_>;
-
-    /// The domain.
-    #[doc(hidden)]
-    fn core(&self) -> &DomainState;
-
-    /// A handle that keeps the domain alive.
-    #[doc(hidden)]
-    fn handle(&self) -> Handle;
-}
-
-impl<K: DomainTag> Named for K {
-    #[inline(always)]
-    fn core(&self) -> &DomainState {
-        DomainTag::core(self)
-    }
-
-    fn handle(&self) -> Handle {
-        DomainTag::handle(self)
-    }
 }
 
 /// Proof that a read-side critical section of the domain `K` is in progress.

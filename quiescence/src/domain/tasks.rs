@@ -368,7 +368,7 @@ mod tests {
     fn a_task_that_is_polled_again_takes_no_lock() {
         let domain = Domain::new();
         let mut task = GracePeriod::new(domain.clone());
-        let core = domain.tag().core();
+        let core = domain.core();
         let slot = core.grace_periods.register(1, crate::gp::slot::ReaderKind::Ordinary);
         slot.enter_slow(&core.grace_periods.gp_words.gp, std::panic::Location::caller());
         // A clone: under Miri the waker that it is cloned from has another table of functions, so

@@ -9,7 +9,7 @@
 //!           done if word == current
 //!           word = current   (Release)             [GP-2]
 //!           light fence                            [GP-6]
-//!           if attention != 0: act on its marks
+//!           if there are marks: act on them
 //! offline:  as a section ends, in [`super::slot`]
 //! ```
 //!
@@ -21,7 +21,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use grace::word::QUIESCENT;
 
 use crate::gp::relay::ARRIVED;
-use crate::gp::slot::{OVERDUE, PORTABLE, Slot};
+use crate::gp::slot::Slot;
+use crate::gp::wake::OVERDUE;
 use crate::os::fence;
 use crate::os::sync::AtomicU64;
 
@@ -49,7 +50,7 @@ impl Slot {
     }
 
     /// Announces that a QSBR reader holds no reference, and begins its next section. Owner only.
-    /// Returns whether there may be work to do: the number was new, or `OVERDUE` is set.
+    /// Returns whether there may be work to do: the number was new, or some is overdue.
     #[inline(always)]
     pub(crate) fn renew(&self) -> bool {
         // Acquire: pairs with the Release in `set_source`; the word that it points to is
@@ -62,12 +63,12 @@ impl Slot {
         // Relaxed: the owner's own word and mark.
         if current == self.word.load(Relaxed) {
             // The source shows no number that is new to this reader.
-            return self.attention.load(Relaxed) & OVERDUE != 0;
+            return self.marks.has(OVERDUE);
         }
         if self.notes.relays.get() {
             match self.relayed(source, current) {
                 Some(handed_on) => current = handed_on,
-                None => return self.attention.load(Relaxed) & OVERDUE != 0,
+                None => return self.marks.has(OVERDUE),
             }
         }
         //~ point enter-before-store
@@ -76,10 +77,8 @@ impl Slot {
         self.word.store(current, Release);
         fence::light(&self.fence);
         //~ point left
-        if self.attention.load(Relaxed) != 0 {
-            if self.attention.load(Relaxed) & PORTABLE != 0 {
-                fence::full(); // as in `leave_slow` [GP-6]
-            }
+        if self.marks.any() {
+            self.marks.fence_if_portable(); // as in `leave_slow` [GP-6]
             self.report_quiescent();
         }
         true

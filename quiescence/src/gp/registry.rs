@@ -20,6 +20,7 @@
 use crate::gp::record::Record;
 use crate::gp::relay::Relay;
 use crate::gp::slot::{GpWords, ReaderKind, Slot, SlotRef};
+use crate::gp::wake::WAITED_FOR;
 use crate::os::fence;
 use crate::os::stack::Alternate;
 use crate::os::sync::{self, AtomicU64, Mutex, MutexGuard};
@@ -262,19 +263,12 @@ impl Registry {
         self.marked.set(false);
         for holdout in &self.holdouts {
             if !holdout.is_liburcu() {
-                holdout.mark_waited_for();
+                holdout.marks.set(WAITED_FOR);
             } else if holdout.is_qsbr() {
                 // SAFETY: it is registered, so its record is valid.
                 unsafe { Record::mark_waiting(holdout.0.cast()) };
             }
         }
-    }
-
-    /// Clears the marks of a superseded driver. Returns how many: those readers will not report.
-    pub(crate) fn withdraw_marks(&self) -> u32 {
-        self.marked.set(false);
-        let marked = self.holdouts().filter(|slot| !slot.is_liburcu() && slot.clear_waited_for());
-        marked.count() as u32
     }
 
     /// The readers that hold up the grace period under `number`: those that the last scan found and
@@ -315,7 +309,7 @@ impl Registry {
         // No thread sleeps in this process any more. A free slot may have a mark too, which its
         // next owner would report to a sleeper that did not set it.
         for slot in self.slots() {
-            slot.clear_waited_for();
+            slot.marks.take(WAITED_FOR);
         }
     }
 }

@@ -11,7 +11,7 @@
 //!                    word = word - 1  (Release)          [GP-2]
 //!                    done if it was nested
 //!                    light fence                         [GP-6]
-//!                    if attention != 0: act on its marks
+//!                    if there are marks: act on them
 //! ```
 //!
 //! With membarrier every step is a plain load or store. A section that begins checks the nesting
@@ -21,15 +21,15 @@
 
 use std::ops::Deref;
 use std::panic::Location;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use grace::word::{self, COUNT, QUIESCENT};
 
 use crate::gp::links::{Links, Readers, Words};
 use crate::gp::notes::Notes;
-use crate::gp::wake::{Line, Wake};
+use crate::gp::wake::{LEAVING, Line, Marks, OVERDUE, WAITED_FOR, Wake};
 use crate::os::fence::{self, Fences};
-use crate::os::sync::{AtomicU32, AtomicU64, Cell, const_unless_loom};
+use crate::os::sync::{AtomicU64, Cell, const_unless_loom};
 
 /// The part of a domain's grace periods that its readers access; the first field of those.
 #[derive(Debug)]
@@ -84,9 +84,8 @@ impl GpWords {
 pub(crate) struct Slot {
     /// [`grace::word`]: nesting and grace-period number. First, as in liburcu's record.
     pub(super) word: AtomicU64,
-    /// Marks that the reader acts on when it leaves: [`WAITED_FOR`], [`LEAVING`], [`PORTABLE`],
-    /// [`OVERDUE`].
-    pub(super) attention: AtomicU32,
+    /// What the reader acts on when it leaves.
+    pub(crate) marks: Marks,
     /// The domain of its registry; null before the first [`adopt`](Self::adopt).
     core: Cell<*const GpWords>,
     /// What reports show of the reader, and what a QSBR reader needs.
@@ -154,16 +153,6 @@ impl ReaderKind {
     }
 }
 
-/// A sleeping updater waits for this reader to leave its section.
-const WAITED_FOR: u32 = 1;
-/// The thread is exiting: unregister once the section has ended.
-const LEAVING: u32 = 2;
-/// Light fences are not enough: this process has no membarrier, or the domain does without it.
-pub(super) const PORTABLE: u32 = 4;
-/// The owner has deferred work to do when its section ends or, for QSBR, at its next quiescent
-/// state: it is above a limit, or callbacks wait.
-pub(super) const OVERDUE: u32 = 8;
-
 /// The greatest nesting of sections.
 const DEEPEST: u32 = u32::MAX;
 
@@ -182,7 +171,7 @@ impl Slot {
         pub(crate) fn new(word: u64) -> Self {
             Self {
                 word: AtomicU64::new(word),
-                attention: AtomicU32::new(0),
+                marks: Marks::new(),
                 core: Cell::new(std::ptr::null()),
                 notes: Notes::new(),
                 references: Cell::new(0),
@@ -268,7 +257,7 @@ impl Slot {
     pub(crate) fn enter_slow(&self, gp: &AtomicU64, location: &'static Location<'static>) {
         if self.is_quiescent() {
             self.enter_outermost(gp, location);
-            if self.attention.load(Relaxed) & PORTABLE != 0 {
+            if !self.is_fast() {
                 // In place of the light fence, in this process or this domain [GP-1].
                 fence::full(); //~ no-reader-fence
             }
@@ -313,55 +302,26 @@ impl Slot {
         }
         fence::light(&self.fence);
         //~ point left
-        // Relaxed: the light fence above, with the sleeper's heavy fence, makes sure that either
-        // this load sees the mark or the sleeper's second check sees the word [GP-6].
-        self.attention.load(Relaxed) != 0
+        // The light fence above, with the sleeper's heavy fence, makes sure that either this load
+        // sees the mark or the sleeper's second check sees the word [GP-6].
+        self.marks.any()
     }
 
-    /// Acts on the marks in `attention`, once the section has ended.
+    /// Acts on the marks, once the section has ended.
     #[cold]
     pub(crate) fn leave_slow(&self) {
-        if self.attention.load(Relaxed) & PORTABLE != 0 {
-            fence::full(); // in place of the light fence, in this process or this domain [GP-6]
-        }
+        self.marks.fence_if_portable(); // in place of the light fence [GP-6]
         self.report_quiescent();
-        // Relaxed: only the owner sets these marks.
-        if self.attention.load(Relaxed) & (OVERDUE | LEAVING) != 0 {
+        if self.marks.has(OVERDUE | LEAVING) {
             (crate::HOOKS.section_ended)(self);
         }
-    }
-
-    /// Sets the mark [`OVERDUE`]. Owner only.
-    pub(crate) fn mark_overdue(&self) {
-        // Relaxed: only the owner sets the mark and clears it.
-        if self.attention.load(Relaxed) & OVERDUE == 0 {
-            self.attention.fetch_or(OVERDUE, Relaxed);
-        }
-    }
-
-    /// Takes the mark [`OVERDUE`]; whether it was set. False for a QSBR reader, which keeps its
-    /// mark and does the work at a quiescent state. Owner only.
-    pub(crate) fn take_overdue(&self) -> bool {
-        // Relaxed: only the owner sets the mark.
-        let taken = self.attention.load(Relaxed) & OVERDUE != 0 && !self.is_qsbr();
-        if taken {
-            self.clear_overdue();
-        }
-        taken
     }
 
     /// Wakes the sleeping updater if this reader was the last it waited for.
     pub(crate) fn report_quiescent(&self) {
         //~ no-wake-up
-        if self.attention.load(Relaxed) & WAITED_FOR != 0 && self.clear_waited_for() {
+        if self.marks.take(WAITED_FOR) {
             self.core().holdout_left();
-        }
-    }
-
-    /// Clears the mark [`OVERDUE`], as the owner does the work now. Owner only.
-    pub(crate) fn clear_overdue(&self) {
-        if self.attention.load(Relaxed) & OVERDUE != 0 {
-            self.attention.fetch_and(!OVERDUE, Relaxed);
         }
     }
 
@@ -375,19 +335,6 @@ impl Slot {
         let word = self.word.load(Acquire);
         //~ phase-bit
         word::is_holdout(word, number)
-    }
-
-    /// Marks the reader as waited for by a sleeper.
-    pub(crate) fn mark_waited_for(&self) {
-        // Relaxed: the sleeper's heavy fence follows, before its second check [GP-6].
-        self.attention.fetch_or(WAITED_FOR, Relaxed);
-    }
-
-    /// Clears the mark. The thread that gets `true` cleared it, and must report to the sleeper.
-    pub(crate) fn clear_waited_for(&self) -> bool {
-        // AcqRel: the thread that clears the mark is ordered after the thread that set it, and its
-        // report carries what it did before [GP-7].
-        self.attention.fetch_and(!WAITED_FOR, AcqRel) & WAITED_FOR != 0
     }
 
     // ---- registration, under the registry's lock or by the owner ------------------------------
@@ -414,15 +361,9 @@ impl Slot {
         self.references.set(0);
         self.objects.set(std::ptr::null());
         self.word.store(QUIESCENT, Relaxed);
-        // `WAITED_FOR` stays if it is set: the previous owner may have left its section while a
-        // sleeper was marking it, and the sleeper clears or waits for every mark it made. At worst
-        // the new owner reports for the old one. (A liburcu reader has no such mark.)
+        // (A liburcu reader has no mark to keep.)
         let lost = reader_kind.is_liburcu(); //~ forgotten-mark
-        let kept = if lost { 0 } else { WAITED_FOR };
-        self.attention.fetch_and(kept, Relaxed);
-        if fence::chosen() == Fences::Portable || self.core().readers_fence {
-            self.attention.fetch_or(PORTABLE, Relaxed);
-        }
+        self.marks.adopt(lost, !self.is_fast());
     }
 
     /// Forgets a section that cannot end, because its thread is gone (in a child process).
@@ -469,9 +410,9 @@ impl Slot {
         &self.word
     }
 
-    /// Whether the fast path may use this slot: light fences suffice.
+    /// Whether the fast path may use this slot: light fences suffice in this process and domain.
     pub(crate) fn is_fast(&self) -> bool {
-        self.attention.load(Relaxed) & PORTABLE == 0
+        fence::chosen() == Fences::Membarrier && !self.core().readers_fence
     }
 
     /// Counts `users` more users of this registration. Owner only.
@@ -493,17 +434,6 @@ impl Slot {
     /// How many use this registration. Owner only.
     pub(crate) fn references(&self) -> u64 {
         self.references.get()
-    }
-
-    /// Whether the owner is exiting, in a section that a guard keeps open or that a thread-local's
-    /// destructor began.
-    pub(crate) fn is_leaving(&self) -> bool {
-        self.attention.load(Relaxed) & LEAVING != 0
-    }
-
-    /// Asks the owner's next outermost leave to unregister. Owner only.
-    pub(crate) fn mark_leaving(&self) {
-        self.attention.fetch_or(LEAVING, Relaxed);
     }
 }
 
@@ -538,14 +468,15 @@ mod tests {
     /// Only the end of the outermost section acts on a mark and reports.
     #[test]
     fn the_end_of_a_nested_section_leaves_the_marks_alone() {
-        let slot = Slot::new(QUIESCENT);
-        let (gp, location) = (AtomicU64::new(word::entered(Number(7))), Location::caller());
-        slot.enter_slow(&gp, location);
-        slot.enter_slow(&gp, location);
-        slot.mark_waited_for();
+        let (slot, words) = (Slot::new(QUIESCENT), GpWords::new(word::entered(Number(7)), false));
+        // SAFETY: no other thread has either.
+        unsafe { slot.adopt(&raw const words, 0, 1, ReaderKind::Ordinary) };
+        slot.enter_slow(&words.gp, Location::caller());
+        slot.enter_slow(&words.gp, Location::caller());
+        slot.marks.set(WAITED_FOR);
         slot.leave();
         assert_eq!(slot.own_word(), word::entered(Number(7)));
-        assert!(slot.clear_waited_for(), "the mark is still there");
+        assert!(slot.marks.take(WAITED_FOR), "the mark is still there");
         slot.leave();
         assert!(slot.is_quiescent());
     }

@@ -71,9 +71,9 @@ mod tests {
     use super::*;
     use crate::Domain;
     use crate::common::processes::*;
-    use crate::domain::tag::DomainTag;
     use crate::os::forking::ForkMutex;
     use crate::os::sync::{Rank, const_unless_loom};
+    use crate::reclaim::domain_state::Named;
 
     const_unless_loom! {
         static STUCK: ForkMutex<()> = ForkMutex::new(Rank::Turn, ());

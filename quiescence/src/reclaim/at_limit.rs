@@ -16,6 +16,7 @@ use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::gp::slot::Slot;
+use crate::gp::wake::{LEAVING, OVERDUE};
 use crate::os::{clock, nap};
 use crate::reclaim::domain_state::{self, DomainState, Named};
 use crate::reclaim::local::{self, Sections};
@@ -319,10 +320,11 @@ fn run_ready(domain: &DomainState, queue: OwnQueue<'_>) {
 
 /// The outermost section of a marked slot has ended: its thread is above a limit, or is exiting.
 pub(crate) fn section_ended(slot: &Slot) {
-    if slot.take_overdue() {
+    // A QSBR reader keeps its mark, and does the work at a quiescent state.
+    if !slot.is_qsbr() && slot.marks.take(OVERDUE) {
         settle_over_limit();
     }
-    if slot.is_leaving() {
+    if slot.marks.has(LEAVING) {
         local::unregister_if_unused(slot);
     }
 }

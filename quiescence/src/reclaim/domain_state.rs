@@ -38,8 +38,8 @@ use crate::reclaim::kept::Kept;
 use crate::srcu::OwnSrcuCounts;
 use charge::Charge;
 use head_queue::CallbackQueues;
-pub use in_use::Handle;
-pub(crate) use in_use::{Named, WeakHandle, find, forget, known, list, remember};
+pub use in_use::{Handle, Named};
+pub(crate) use in_use::{WeakHandle, find, forget, known, list, remember};
 use queues::Queues;
 use thread_queue::Ended;
 

@@ -46,7 +46,7 @@ pub(crate) fn slots_in(domain: &DomainState) -> usize {
 /// Marks the sections that the thread is in, of any domain: it does its deferred work when they
 /// end; for QSBR, at the next quiescent state.
 pub(crate) fn make_overdue() {
-    each_section(Slot::mark_overdue);
+    each_section(|slot| slot.marks.mark_overdue());
 }
 
 /// Marks the thread's online QSBR readers of a domain: it does its deferred work there at their
@@ -54,7 +54,7 @@ pub(crate) fn make_overdue() {
 pub(crate) fn make_due(domain: &DomainState) {
     Table::with(|table| {
         let online = table.slots_in(domain).filter(|slot| slot.is_qsbr() && !slot.is_quiescent());
-        online.for_each(Slot::mark_overdue);
+        online.for_each(|slot| slot.marks.mark_overdue());
     });
 }
 

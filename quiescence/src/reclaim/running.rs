@@ -45,14 +45,9 @@ impl Running {
     /// So many more have begun, each of which was charged `bytes`.
     #[inline(always)]
     pub(crate) fn begin(&self, objects: u64, bytes: u64) {
-        let bytes = self.made.get().bytes.saturating_add(objects * bytes);
-        self.made.set(Amount { objects: self.begun() + objects, bytes });
-    }
-
-    /// How many have begun.
-    #[inline(always)]
-    pub(crate) fn begun(&self) -> u64 {
-        self.made.get().objects
+        let made = self.made.get();
+        let bytes = made.bytes.saturating_add(objects * bytes);
+        self.made.set(Amount { objects: made.objects + objects, bytes });
     }
 
     /// The room that there is now.

@@ -250,8 +250,8 @@ impl Stream {
     /// written by then.
     ///
     /// # Safety
-    /// Only the writer, one at a time, calls this. `P` has as many words as `kind` says, and
-    /// `kind.pointer` is true only if `P` is a pointer.
+    /// Only the writer, one at a time, calls this. `P` has as many words as `kind` says, or more,
+    /// which are left out; and `kind.pointer` is true only if it begins with a pointer.
     #[inline(always)]
     pub(crate) unsafe fn push<P>(
         &self,
@@ -260,7 +260,7 @@ impl Stream {
         bytes: u64,
     ) -> u64 {
         const { assert!(!needs_drop::<P>(), "nothing is dropped here, whatever happens") };
-        debug_assert!(const { fits::<P>() } && kind.words == const { words::<P>() });
+        debug_assert!(const { fits::<P>() } && kind.words <= const { words::<P>() });
         // SAFETY: the writer's, which is here once; nothing below calls this again.
         let writer = unsafe { &mut *self.writer.get() };
         // Relaxed: a sum, which only the writer stores.
@@ -286,7 +286,7 @@ impl Stream {
         let place = page.to_write(at).cast::<P>();
         // SAFETY: in the page, by the check above; aligned; the writer's alone until it is counted.
         unsafe { place.write(payload) };
-        writer.at = at + const { words::<P>() };
+        writer.at = at + kind.words;
         // Relaxed: as above.
         let written = self.written.load(Relaxed) + 1;
         self.written.store(written, Release); // [DS-1] //~ relaxed-write
@@ -298,23 +298,9 @@ impl Stream {
     /// # Safety
     /// Only the writer, one at a time, calls this. The payload is as it was read.
     pub(crate) unsafe fn push_again(&self, one: &Stored) {
-        let push = match one.kind.words {
-            1 => Self::push_words::<1>,
-            2 => Self::push_words::<2>,
-            3 => Self::push_words::<3>,
-            _ => Self::push_words::<PAYLOAD_MAX>,
-        };
-        // SAFETY: by the contract, and the payload has `kind.words` words.
-        unsafe { push(self, one) };
-    }
-
-    /// Writes a callback whose payload is copied from elsewhere.
-    ///
-    /// # Safety
-    /// As [`push`](Self::push), for the `N` words that are read.
-    unsafe fn push_words<const N: usize>(&self, one: &Stored) {
-        // SAFETY: by the contract, `N` words.
-        let payload = unsafe { one.payload.cast::<[Word; N]>().read() };
+        let mut payload = [Word::uninit(); PAYLOAD_MAX];
+        // SAFETY: so many words stand there, and in `payload`.
+        unsafe { ptr::copy_nonoverlapping(one.payload, payload.as_mut_ptr(), one.kind.words) };
         // SAFETY: by the contract.
         unsafe { self.push(one.kind, payload, one.bytes()) };
     }

@@ -453,11 +453,11 @@ mod tests {
     use crate::common::{processes::*, threads::*};
     use crate::domain::builder::Builder;
     use crate::domain::hazard::{HazardDomain, HazardPointer};
-    use crate::domain::tag::DomainTag;
     use crate::gp::tuning::Tuning;
     use crate::os::forking;
     use crate::os::sync::AtomicPtr;
     use crate::reclaim::by_address::HasAddress;
+    use crate::reclaim::domain_state::Named;
     use crate::reclaim::thread_queue::{Contents, add};
 
     /// Has the worker end in its next turn.

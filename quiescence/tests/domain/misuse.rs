@@ -105,7 +105,7 @@ fn a_cookie_of_a_domain_that_has_ended_is_refused() {
 #[test]
 fn no_debug_output_looks_into_the_slots() {
     let _reader = Domain::global().reader();
-    let shown = format!("{:?}", quiescence::tag::DomainTag::handle(&quiescence::tag::Global));
+    let shown = format!("{:?}", quiescence::__private::Named::handle(&quiescence::tag::Global));
     assert!(shown.contains("DomainState") && !shown.contains("references"), "{shown}");
 }
 

@@ -16,6 +16,7 @@ use crate::domain::impls::shown_as_target;
 use crate::domain::srcu::{Sleepable, Srcu};
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
+use crate::reclaim::domain_state::Named;
 use crate::reclaim::weigh::Weigh;
 use crate::srcu::{self, Place, SrcuCounts};
 

@@ -13,6 +13,7 @@ use grace::{Action, Event, Hint, Sequence};
 
 use super::patience::Away;
 use super::{Driver, GracePeriods, Locked, State, Until};
+use crate::gp::wake::WAITED_FOR;
 use crate::os::{nap, sync};
 
 impl GracePeriods {
@@ -125,7 +126,7 @@ impl GracePeriods {
         let number = self.announced(); // the driver's own store
         for slot in registry.holdouts().filter(|slot| !slot.is_holdout(number)) {
             //~ no-second-look:
-            if slot.clear_waited_for() {
+            if slot.marks.take(WAITED_FOR) {
                 self.gp_words.holdout_left();
             }
         }

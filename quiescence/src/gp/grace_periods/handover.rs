@@ -34,6 +34,7 @@ use std::time::Duration;
 
 use super::patience::{Away, Patience};
 use super::{Driver, GracePeriods, Locked, Me, Until};
+use crate::gp::{slot::Slot, wake::WAITED_FOR};
 
 impl Locked<'_> {
     /// As [`unlocked`](Self::unlocked), for a driver that does so in its term. `driven` keeps other
@@ -95,7 +96,9 @@ impl GracePeriods {
         let driver = state.take_over(&registry, until, me);
         //~ marks-outlive-their-driver:
         if state.conduct.away.sleeps {
-            let withdrawn = registry.withdraw_marks(); // [HO-2]
+            registry.marked.set(false);
+            let is_marked = |slot: &&Slot| !slot.is_liburcu() && slot.marks.take(WAITED_FOR);
+            let withdrawn = registry.holdouts().filter(is_marked).count() as u32; // [HO-2]
             drop(registry);
             match self.gp_words.liburcu_words() {
                 Some(words) => words.wake(),
@@ -122,12 +125,12 @@ mod tests {
     use super::*;
     use crate::Domain;
     use crate::common::threads::until;
-    use crate::domain::tag::DomainTag;
     use crate::gp::slot::ReaderKind;
     use crate::gp::tuning::Tuning;
     use crate::os::sync::AtomicU32;
     use crate::os::thread as system;
     use crate::os::thread_state::{self, ThreadState};
+    use crate::reclaim::domain_state::Named;
     use grace::Urgency;
 
     /// How long after its first check of a driver without progress each caller takes over, one

@@ -297,12 +297,6 @@ impl GracePeriods {
         self.lock().request(urgency)
     }
 
-    /// As [`request`](Self::request), but `None` if another thread holds the lock: the worker does
-    /// not wait.
-    pub(crate) fn request_unless_busy(&self, urgency: Urgency) -> Option<Cookie> {
-        Some(self.try_lock()?.request(urgency))
-    }
-
     /// Waits for a full grace period. The caller is in no section of this domain. Returns whether
     /// it has ended, as [`wait`](Self::wait).
     #[must_use]

@@ -6,7 +6,7 @@ use std::thread;
 use grace::batch::{BATCH_ALONE, run_share};
 
 use crate::common::threads::{OnDrop, until};
-use crate::domain::tag::DomainTag;
+use crate::reclaim::domain_state::Named;
 use crate::reclaim::local;
 use crate::tuning::Tuning;
 use crate::{Domain, Rcu};

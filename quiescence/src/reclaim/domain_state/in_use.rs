@@ -69,7 +69,8 @@ impl WeakHandle {
 }
 
 /// A type that names a domain: a [`Handle`], or one of the types by which users name domains.
-pub(crate) trait Named {
+#[doc(hidden)]
+pub trait Named {
     /// The domain.
     fn core(&self) -> &DomainState;
 

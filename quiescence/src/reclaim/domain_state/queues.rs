@@ -1,5 +1,16 @@
 //! The queues of a domain: what they need from the worker, and the sums of their counts; barriers;
-//! and which queues of ended threads are taken out.
+//! and the queues of threads that are gone, which are taken out.
+//!
+//! # Orphaned callbacks
+//! The last callbacks of a thread that has ended move to a queue that all such threads share, with
+//! those that it adds while it ends. A queue costs a page and its counts, however few callbacks it
+//! has; short-lived threads would leave thousands of queues behind one stalled reader. So the
+//! callbacks are moved, in their order, to the end of the shared queue of their [`Contents`], and
+//! the thread's queue is removed. They stay charged, and once they are closed they wait for a grace
+//! period that begins after the move.
+//!
+//! **A callback moves at most once**, together with all others of its queue: so callbacks of one
+//! thread stay in order [TQ-2].
 //!
 //! # Barriers
 //! A barrier waits for what is in the queues of a domain at one moment, and for nothing later.
@@ -27,13 +38,43 @@ use grace::Urgency;
 use grace::limit::Amount;
 
 use super::DomainState;
-use super::thread_queue::{Contents, Ended, List, OwnQueue, Queue, Wants};
+use super::thread_queue::{Contents, Ended, OwnQueue, Queue, Shared, Wants};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::fence;
-use crate::os::forking::Wanted;
+use crate::os::forking::{AtFork, Held, Wanted};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
 use crate::reclaim::running::{self, running_callbacks};
+
+/// The list of a domain's queues, the oldest first.
+#[derive(Debug)]
+struct List {
+    all: Vec<Arc<Queue>>,
+    /// Those that threads without queues of their own share: one for objects, one for closures,
+    /// since a closure may take long.
+    shared: [Option<Shared>; 2],
+}
+
+impl List {
+    /// The shared queue for `contents`, which it makes if there is none.
+    fn shared(&mut self, domain: &DomainState, contents: Contents) -> OwnQueue<'_> {
+        let make = || {
+            let shared = Shared::new(domain, contents);
+            self.all.push(Arc::clone(shared.queue()));
+            domain.charge.queues.store(self.all.len() as u64, Relaxed);
+            shared
+        };
+        self.shared[contents as usize].get_or_insert_with(make).own()
+    }
+}
+
+impl AtFork for List {
+    fn hold(&self, held: &mut Held) {
+        held.keep(self.all.clone(), |queues, wanted| {
+            queues.iter().for_each(|queue| queue.hold(wanted));
+        });
+    }
+}
 
 /// The queues of a domain.
 #[derive(Debug)]
@@ -51,7 +92,7 @@ impl Queues {
     const_unless_loom! {
         pub(crate) fn new() -> Self {
             Self {
-                list: Mutex::new(Rank::Queues, List::new()),
+                list: Mutex::new(Rank::Queues, List { all: Vec::new(), shared: [None, None] }),
                 gone: AtomicU64::new(0),
                 announced: AtomicBool::new(false),
                 hurried: AtomicBool::new(false),
@@ -61,15 +102,20 @@ impl Queues {
 
     /// A new queue in the list, for the calling thread.
     pub(crate) fn add(&self, domain: &DomainState, contents: Contents) -> Arc<Queue> {
-        let queue = Queue::of_this_thread(domain, contents);
-        Arc::clone(sync::lock(&self.list).add(domain, queue))
+        self.enter(domain, Queue::of_this_thread(domain, contents))
+    }
+
+    fn enter(&self, domain: &DomainState, queue: Arc<Queue>) -> Arc<Queue> {
+        let mut list = sync::lock(&self.list);
+        list.all.push(Arc::clone(&queue));
+        domain.charge.queues.store(list.all.len() as u64, Relaxed);
+        queue
     }
 
     /// The same, which no thread runs as its own.
     #[cfg(test)]
     pub(crate) fn add_of_nobody(&self, domain: &DomainState, contents: Contents) -> Arc<Queue> {
-        let queue = Queue::of_nobody(domain, contents);
-        Arc::clone(sync::lock(&self.list).add(domain, queue))
+        self.enter(domain, Queue::of_nobody(domain, contents))
     }
 
     /// Calls `f` with the queue for `contents` that threads share which are ending; `f` runs no
@@ -85,7 +131,7 @@ impl Queues {
 
     /// All queues, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<Queue>> {
-        sync::lock(&self.list).to_vec()
+        sync::lock(&self.list).all.clone()
     }
 
     /// At the end of a domain: runs everything. The thread, which may be the worker, counts as in a
@@ -118,7 +164,7 @@ impl Queues {
     /// Whether all that was added to any queue has run.
     pub(crate) fn is_empty(&self) -> bool {
         // Under the lock: as in `counts`.
-        sync::lock(&self.list).iter().all(|queue| queue.is_empty())
+        sync::lock(&self.list).all.iter().all(|queue| queue.is_empty())
     }
 
     /// The most that a queue needs from the worker now; [`Wants::Looks`] if another thread holds a
@@ -127,7 +173,7 @@ impl Queues {
         //~ one-by-one
         // Under the lock: as in `counts`.
         let list = sync::lock(&self.list);
-        list.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
+        list.all.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
     }
 
     /// Asks for grace periods on behalf of all that is open, and waits for no queue's lock. Returns
@@ -136,7 +182,7 @@ impl Queues {
         //~ closes-one-by-one
         // Under the lock: else what is open might move into a queue that was closed already.
         let list = sync::lock(&self.list);
-        list.iter().filter(|queue| !queue.close_unless_busy(domain, urgency)).count()
+        list.all.iter().filter(|queue| !queue.close_unless_busy(domain, urgency)).count()
     }
 
     /// Callbacks ever added and ever finished, and the bytes that wait.
@@ -146,25 +192,30 @@ impl Queues {
         // Relaxed: under the list's lock. Those in `gone` were added and have finished.
         let gone = self.gone.load(Relaxed);
         let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        let mut look = || list.iter().map(|queue| queue.counts()).fold(none, Callbacks::plus);
-        let run = || list.iter().fold(gone, |all, queue| all + queue.finished());
+        let mut look = || list.all.iter().map(|queue| queue.counts()).fold(none, Callbacks::plus);
+        let run = || list.all.iter().fold(gone, |all, queue| all + queue.finished());
         Callbacks::steadiest(&mut look, &run)
     }
 
     /// Takes the queues of threads that are gone, which have marked them as orphans, out of the
-    /// list, and moves their callbacks to a shared one, unless [`List::move_all`] refuses.
+    /// list, and moves their callbacks to a shared one, unless [`Queue::move_all`] refuses.
     pub(crate) fn forget_orphans(&self, domain: &DomainState) {
         // Freed after the lock, which every thread needs that comes, ends or counts.
         let mut forgotten = Vec::new();
         let mut list = sync::lock(&self.list);
         let mut at = 0;
-        while let Some(queue) = list.get(at).cloned() {
+        while let Some(queue) = list.all.get(at).cloned() {
             at += 1;
             if !queue.is_shared() && !queue.is_orphan() {
                 continue;
             }
+            let (all, contents) = (&mut *list, queue.contents);
             //~ lost-tail:
-            let moved = if queue.is_empty() { Some(0) } else { list.move_all(domain, &queue) };
+            let moved = if queue.is_empty() {
+                Some(0)
+            } else {
+                queue.move_all(domain, || all.shared(domain, contents))
+            };
             if let Some(moved) = moved {
                 // Relaxed: under the list's lock. Moved callbacks are counted in the shared queue.
                 self.gone.fetch_add(queue.written() - moved, Relaxed);
@@ -172,10 +223,13 @@ impl Queues {
                 let bytes = queue.counts().bytes_waiting;
                 domain.charge.give_back(Amount { objects: 0, bytes });
                 at -= 1;
-                forgotten.push(list.remove(at));
+                forgotten.push(list.all.remove(at));
+                if queue.is_shared() {
+                    list.shared[contents as usize] = None;
+                }
             }
         }
-        domain.charge.queues.store(list.len() as u64, Relaxed);
+        domain.charge.queues.store(list.all.len() as u64, Relaxed);
         drop(list);
         drop(forgotten);
     }
@@ -196,7 +250,7 @@ impl Queues {
         // Threads were stopped wherever they were, so the charge is counted anew.
         domain.kept.after_fork();
         let others = callback_queues.plus(domain.kept.amount());
-        let charged = list.iter().fold(others, |all, queue| all.plus(queue.after_fork()));
+        let charged = list.all.iter().fold(others, |all, queue| all.plus(queue.after_fork()));
         // This thread's callbacks may have queued others in the room of those that ran before them,
         // and objects of this go may be kept. That room is in `charged` twice, since the callbacks
         // of the go are not counted as finished yet; so all of it is given back when they are. A go
@@ -236,7 +290,7 @@ impl Queues {
     /// does.
     pub(crate) fn drain(&self, domain: &DomainState, me: impl Fn() -> Me) {
         let list = sync::lock(&self.list);
-        let awaited: Vec<_> = list.iter().map(Awaited::in_queue).collect();
+        let awaited: Vec<_> = list.all.iter().map(Awaited::in_queue).collect();
         drop(list);
         run_awaited(domain, &awaited, &me);
         drop(awaited);

@@ -21,6 +21,7 @@ use super::table::{self, Table};
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::thread as thread_slots;
+use crate::gp::wake::LEAVING;
 use crate::os::thread;
 use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::cache;
@@ -139,7 +140,7 @@ impl Own {
     ) -> &'d Slot {
         let slot = self.registered(domain);
         if exits {
-            slot.mark_leaving();
+            slot.marks.set(LEAVING);
             return slot;
         }
         if !mem::replace(&mut self.implicit, true) {
@@ -228,7 +229,7 @@ impl Own {
             if mem::take(&mut self.implicit) {
                 slot.release();
             }
-            slot.mark_leaving();
+            slot.marks.set(LEAVING);
             // SAFETY: null, by the thread itself.
             unsafe { slot.set_objects(ptr::null()) };
             self.unregister_if_unused(slot);
@@ -358,7 +359,6 @@ mod tests {
     use super::*;
     use crate::Domain;
     use crate::common::threads::elsewhere;
-    use crate::domain::tag::DomainTag;
     use crate::reclaim::local;
 
     /// Whatever the table loses: what a slot remembers is forgotten where it is given away.
@@ -366,7 +366,7 @@ mod tests {
     fn no_slot_remembers_a_queue_that_was_given_away() {
         elsewhere(|| {
             let domain = Domain::new();
-            let core = DomainTag::core(domain.tag());
+            let core = Named::core(domain.tag());
             let slot = handle_slot(core, domain.tag(), ReaderKind::Ordinary);
             local::ended(core); // not at all: so its entry is lost
             // SAFETY: this thread's slot, of this domain.

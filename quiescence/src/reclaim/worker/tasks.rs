@@ -143,7 +143,7 @@ impl Tasks {
 mod tests {
     use super::*;
     use crate::Domain;
-    use crate::domain::tag::DomainTag;
+    use crate::reclaim::domain_state::Named;
 
     /// Each task comes out once, when it is due and not before, in the order of the schedule,
     /// whatever has been brought forward or taken out meanwhile.

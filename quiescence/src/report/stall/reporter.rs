@@ -24,6 +24,7 @@ use crate::gp::grace_periods::Counted;
 use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
 use crate::gp::stall::{Note, Unfinished};
+use crate::gp::wake::LEAVING;
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::modules::StackFrame;
 use crate::os::stack::{self, Alternate, StackMissing};
@@ -234,7 +235,7 @@ fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
             number: word::number(word),
             began: slot.notes.began(),
             qsbr: slot.is_qsbr(),
-            leaving: slot.is_leaving(),
+            leaving: slot.marks.has(LEAVING),
         });
     }
     (found, unnamed)

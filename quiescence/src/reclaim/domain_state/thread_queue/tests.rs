@@ -1,14 +1,17 @@
 //! The queue alone: what a full batch is, and a go of callbacks.
 
 use std::mem::ManuallyDrop;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
+
+use grace::Start;
 
 use super::*;
 use crate::Domain;
-use crate::domain::tag::DomainTag;
+use crate::gp::engine::Settings;
 use crate::gp::grace_periods::Me;
-use crate::reclaim::free::{Address, Boxed, Callback, Closure};
+use crate::reclaim::domain_state::Named;
+use crate::reclaim::free::{Address, Boxed, Callback, Closure, Pending};
 use crate::tuning::Tuning;
 
 /// Adds a closure.
@@ -102,4 +105,65 @@ fn a_panic_passes_no_callback_over_and_runs_none_twice() {
             assert_eq!(panicked, panicking.len() as u64, "boxed: {boxed}");
         }
     }
+}
+
+/// A past error: who looked for queues of ended threads waited for the lock of a shared queue,
+/// under the lock of the list. So a thread that lost its CPU there held up the worker, every
+/// thread that ended, and the end of the process [W-2].
+#[test]
+#[cfg(not(loom))]
+fn who_looks_for_orphans_waits_for_no_queues_lock() {
+    let domain = Arc::new(DomainState::new(Start::ZERO, Settings::DEFAULT));
+    let add = |queue: OwnQueue<'_>| Pending::closure(&domain, || ()).add(queue, 0);
+    domain.queues.with_shared(&domain, Contents::Closures, add);
+    let orphan = domain.queues.add_of_nobody(&domain, Contents::Closures);
+    // SAFETY: no other thread adds to it.
+    let own = unsafe { OwnQueue::at(Arc::as_ptr(&orphan)) };
+    add(own);
+    own.close(&domain, Urgency::Background);
+    own.mark_orphan(&domain);
+    // The orphan first: it moves once its lock is free, while that of the shared one is held.
+    for held in domain.queues.all().iter().rev() {
+        let inner = held.lock();
+        let (has_looked, looked) = mpsc::channel();
+        let looker = Arc::clone(&domain);
+        std::thread::spawn(move || {
+            looker.queues.forget_orphans(&looker);
+            has_looked.send(()).expect("it is waited for");
+        });
+        // Else it waits for ever.
+        let looked = looked.recv_timeout(Duration::from_secs(100));
+        drop(inner);
+        looked.expect("it waits for the lock");
+    }
+    domain.queues.forget_orphans(&domain);
+    assert_eq!(domain.queues.all().len(), 1, "what the ended thread left has moved");
+    // A past error: what had been closed was open after the move, and nobody was told.
+    assert!(domain.queues.hurried.load(Relaxed), "the worker closes it again");
+    assert_eq!(domain.queues.counts().queued, 2);
+}
+
+#[test]
+#[cfg(not(loom))]
+#[should_panic(expected = "slots name addresses")]
+fn a_closure_waits_in_no_hazard_domain() {
+    let domain = DomainState::hazard(None, |_| (), |_| true);
+    let add = |queue: OwnQueue<'_>| Pending::closure(&domain, || ()).add(queue, 0);
+    domain.queues.with_shared(&domain, Contents::Closures, add);
+}
+
+/// In a hazard domain a scan covers what was ready before it: what is added later to a queue that
+/// has lost those would be taken for them, and freed while it is protected.
+#[test]
+#[should_panic(expected = "some run, or may run")]
+fn nothing_moves_that_may_run() {
+    let domain = Domain::new();
+    let core = domain.tag().core();
+    let [from, to] = [(); 2].map(|()| core.queues.add_of_nobody(core, Contents::Closures));
+    add_of(&from, 1, || ());
+    from.close(core, Urgency::Background);
+    domain.synchronize();
+    let mut locked = from.lock();
+    locked.ripen(core);
+    locked.move_to(own(&to), core);
 }

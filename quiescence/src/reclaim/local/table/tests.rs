@@ -1,7 +1,6 @@
 use super::*;
 use crate::Domain;
 use crate::common::threads::elsewhere;
-use crate::domain::tag::DomainTag;
 use crate::os::fence::{self, Fences};
 use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::local;
@@ -17,7 +16,7 @@ fn entries() -> (usize, usize) {
 }
 
 fn steps_to(domain: &Domain) -> usize {
-    peek(|table| table.entries.steps_to(DomainTag::core(domain.tag())))
+    peek(|table| table.entries.steps_to(Named::core(domain.tag())))
 }
 
 /// The table was once a list, searched from its beginning: a read took 95 µs in the last of
@@ -121,7 +120,7 @@ fn lists_of_a_table_follow_its_entries() {
                 assert_eq!(table.entries.len(), domains.len());
                 let watched: Vec<_> = table.watched().map(HasAddress::address).collect();
                 for (at, domain) in domains.iter().enumerate() {
-                    let core: *const DomainState = DomainTag::core(domain.tag());
+                    let core: *const DomainState = Named::core(domain.tag());
                     let local = table.entries.get(core).expect("it has not ended");
                     assert!(std::ptr::eq(local.address(), core));
                     assert!(at % 3 != 0 || watched.contains(&core), "it may read again");
