@@ -3,7 +3,7 @@
 //!
 //! The programs are `worlds/programs/hazard.txt`, the scenarios and what comes of each step that is
 //! left out `worlds/hazard.toml`. The grace period is two numbers here and one
-//! heavy fence; the machine that gives out cookies is explored in [`crate::explore`].
+//! heavy fence; the machine that gives out cookies is explored in `crate::explore`.
 //!
 //! Two threads read; each has a *block* of one slot or two. A guard may end in another thread than
 //! the one that took it. One thread replaces the object and retires the old one, closes a batch of

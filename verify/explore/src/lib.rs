@@ -3,7 +3,7 @@
 //! The *real* [`grace::Machine`] is driven here as the runtime drives it, against step-by-step
 //! transcriptions of the readers, the updater and the driver (in `world`; each mirrors a file of
 //! `quiescence`, and `docs/ORDERINGS.md` says which). There are no threads and no clock: a state is
-//! a value, and [`explore`] takes every step that is possible in every state, breadth first, until
+//! a value, and `explore` takes every step that is possible in every state, breadth first, until
 //! there are no new ones. Memory is one of two [`Model`]s: store buffers, as on x86, or views,
 //! which also reorder loads and stores of different locations.
 //!
