@@ -76,10 +76,10 @@ use ::tokio::runtime::{Handle, RuntimeFlavor};
 use crate::domain::domain::Domain;
 use crate::domain::guard::{self, Global};
 use crate::domain::qsbr::{Qsbr, QsbrOffline};
-use crate::domain::tag::{DomainTag, Section};
+use crate::domain::tag::Section;
 use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domain_state::{DomainState, Named};
 
 thread_local! {
     /// Whether `READER` is online, and not in use.
