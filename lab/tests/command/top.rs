@@ -192,29 +192,27 @@ fn answering_together(runtime: &Path, numbers: [u32; 2]) -> thread::JoinHandle<(
     })
 }
 
-/// Whether both are listed.
-fn are_listed(runtime: &Path) -> bool {
-    let document = parsed(&top(runtime, &["--json", "-"]));
-    let processes = document["processes"].as_array().unwrap().iter();
-    processes.filter(|process| process["program"] == "together").count() == 2
+/// Two that answer together, and give these numbers, are both listed.
+#[track_caller]
+fn both_are_listed(numbers: [u32; 2]) {
+    let runtime = private_directory();
+    let processes = answering_together(runtime.path(), numbers);
+    let document = parsed(&top(runtime.path(), &["--json", "-"]));
+    let listed = document["processes"].as_array().unwrap().iter();
+    assert_eq!(listed.filter(|process| process["program"] == "together").count(), 2);
+    processes.join().unwrap();
 }
 
 /// One that has stopped was waited for before the next was asked.
 #[test]
 fn a_process_that_does_not_answer_holds_up_the_question_to_others() {
-    let runtime = private_directory();
-    let processes = answering_together(runtime.path(), [1, 2]);
-    assert!(are_listed(runtime.path()));
-    processes.join().unwrap();
+    both_are_listed([1, 2]);
 }
 
 /// It was shown in the place of the one that has the number.
 #[test]
 fn a_process_that_gives_anothers_number_hides_it() {
-    let runtime = private_directory();
-    let processes = answering_together(runtime.path(), [7, 7]);
-    assert!(are_listed(runtime.path()));
-    processes.join().unwrap();
+    both_are_listed([7, 7]);
 }
 
 /// Its socket is the superuser's, who was sent away: the process is another user's by then.
