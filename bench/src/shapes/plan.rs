@@ -113,6 +113,15 @@ pub struct Plan {
 }
 
 #[cfg(test)]
+impl Plan {
+    /// One thread's, without keys, and with values of a word.
+    pub(crate) fn of_one_thread<const N: usize>(operations: [Operation; N]) -> Self {
+        let operations = [operations.into()].into();
+        Self { keys: [].into(), value_bytes: 8, work: 0, operations, limit: 0 }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -205,13 +205,7 @@ mod tests {
     /// than the updates of a slice were a fifth faster than in a program.
     #[test]
     fn what_a_slice_has_replaced_is_not_freed_for_nothing() {
-        let plan = Plan {
-            keys: [].into(),
-            value_bytes: 8,
-            work: 0,
-            operations: [[Operation::update(0)].into()].into(),
-            limit: 0,
-        };
+        let plan = Plan::of_one_thread([Operation::update(0)]);
         let (ready, mut seat) = (Ready::<Late>::boxed(&plan), Seat::new(0));
         (0..2).for_each(|_| _ = ready.work(&plan, &Part::alone(0, 100), &mut seat));
         assert_eq!(FLUSHES.load(Ordering::Relaxed), 0);
@@ -221,13 +215,7 @@ mod tests {
 
     #[test]
     fn neither_registering_nor_leaving_is_timed() {
-        let plan = Plan {
-            keys: [].into(),
-            value_bytes: 8,
-            work: 0,
-            operations: [[Operation::read(0), Operation::update(0)].into()].into(),
-            limit: 0,
-        };
+        let plan = Plan::of_one_thread([Operation::read(0), Operation::update(0)]);
         let ready = Ready::<Keyed<Whole<Slow>, false>>::boxed(&plan);
         is_of_operations(ready.work(&plan, &Part::alone(0, 100), &mut Seat::new(0)));
     }

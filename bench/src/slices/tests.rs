@@ -92,13 +92,7 @@ static OVER: AtomicU64 = AtomicU64::new(0);
 /// long before.
 #[test]
 fn a_thread_that_does_long_operations_ends_with_the_others() {
-    let plan = Plan {
-        keys: [].into(),
-        value_bytes: 8,
-        work: 0,
-        operations: [[Operation::update(0); 40].into()].into(),
-        limit: 0,
-    };
+    let plan = Plan::of_one_thread([Operation::update(0); 40]);
     let part = Part::new(0, 40, None, (&OVER, 1));
     Ready::<Counted<Long>>::boxed(&plan).work(&plan, &part, &mut Seat::new(0));
     assert_eq!(part.did.get(), 1);
