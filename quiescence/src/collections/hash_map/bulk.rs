@@ -154,6 +154,7 @@ where
     ///
     /// # Panics
     /// As [`with_capacity`](Self::with_capacity); or if `Hash` of a key panics.
+    #[track_caller]
     pub fn reserve(&self, additional: usize) {
         let entries = self.len().saturating_add(additional);
         let enough = growth::buckets_for(entries);
@@ -173,6 +174,7 @@ where
     /// map.shrink_to(100);
     /// assert!(map.capacity() >= 100 && map.capacity() < 1_000);
     /// ```
+    #[track_caller]
     pub fn shrink_to(&self, capacity: usize) {
         // For the number of entries that there are now: other threads may insert meanwhile.
         let smaller = |buckets: usize| {
@@ -183,6 +185,7 @@ where
     }
 
     /// Like [`shrink_to`](Self::shrink_to), as far as the map's entries allow.
+    #[track_caller]
     pub fn shrink_to_fit(&self) {
         self.shrink_to(0);
     }
