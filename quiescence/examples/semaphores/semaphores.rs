@@ -238,7 +238,8 @@ struct Locked(Mutex<Set>);
 
 impl Weigh for Locked {
     fn owned(&self) -> usize {
-        lock(&self.0).values.len() * size_of::<i32>()
+        // Not waited for: its owner may be waiting for the thread that asks.
+        self.0.try_lock().map_or(0, |set| size_of_val(&*set.values))
     }
 }
 
