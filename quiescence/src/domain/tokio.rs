@@ -113,7 +113,9 @@ impl Drop for Registered {
 }
 
 /// A section that [`read`] has begun: that of an online worker, or an ordinary one.
-pub struct TaskGuard(StaysOnItsThreadUnlikeSrcu<Global>);
+pub struct TaskGuard {
+    _thread: StaysOnItsThreadUnlikeSrcu<Global>,
+}
 
 shown_in_part!([] TaskGuard);
 
@@ -141,7 +143,7 @@ unsafe impl Section<Global> for TaskGuard {
 pub fn read<R>(f: impl FnOnce(&TaskGuard) -> R) -> R {
     NESTING.set(NESTING.get() + 1);
     let _nested = OnDrop(|| NESTING.set(NESTING.get() - 1));
-    let guard = TaskGuard(StaysOnItsThreadUnlikeSrcu((), PhantomData));
+    let guard = TaskGuard { _thread: StaysOnItsThreadUnlikeSrcu((), PhantomData) };
     if ONLINE.get() {
         user_code::run(Site::Scope, || f(&guard))
     } else {
