@@ -144,12 +144,8 @@ pub fn read<R>(f: impl FnOnce(&TaskGuard) -> R) -> R {
     NESTING.set(NESTING.get() + 1);
     let _nested = OnDrop(|| NESTING.set(NESTING.get() - 1));
     let guard = TaskGuard { _thread: StaysOnItsThreadUnlikeSrcu((), PhantomData) };
-    if ONLINE.get() {
-        user_code::run(Site::Scope, || f(&guard))
-    } else {
-        let _section = guard::read();
-        user_code::run(Site::Scope, || f(&guard))
-    }
+    let _section = if ONLINE.get() { None } else { Some(guard::read()) };
+    user_code::run(Site::Scope, || f(&guard))
 }
 
 /// Whether the calling thread is an online worker, where [`read`] begins no section.
