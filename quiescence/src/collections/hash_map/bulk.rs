@@ -158,7 +158,8 @@ where
     pub fn reserve(&self, additional: usize) {
         let entries = self.len().saturating_add(additional);
         let enough = growth::buckets_for(entries);
-        while self.resize_step(|buckets| (enough > buckets).then_some(enough)) {}
+        // A map without a table is given none for nothing; see `shrink_to` as well.
+        while entries > 0 && self.resize_step(|buckets| (enough > buckets).then_some(enough)) {}
     }
 
     /// Shrinks the table as far as its entries, or `capacity` if that is more, allow. All entries
@@ -181,7 +182,7 @@ where
             let enough = growth::buckets_for(self.len().max(capacity));
             (enough < buckets).then_some(buckets / 2)
         };
-        while self.resize_step(smaller) {}
+        while self.capacity() > 0 && self.resize_step(smaller) {}
     }
 
     /// Like [`shrink_to`](Self::shrink_to), as far as the map's entries allow.
