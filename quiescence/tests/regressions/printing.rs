@@ -150,7 +150,7 @@ fn a_refusal_was_printed_without_what_to_do() {
     drop(section);
 }
 
-/// The panic named a function of another type, which the program does not call.
+/// The panic named a function that the program does not call, and not whose it is.
 #[test]
 fn a_list_that_removes_nothing_at_the_limit_did_not_say_whose_function_is_refused() {
     let domain = Domain::new();
