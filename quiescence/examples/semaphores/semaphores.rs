@@ -231,24 +231,21 @@ pub(crate) trait Sets: Default + Send + Sync {
 
 /// In an id table, with a lock each: to find one takes no lock, and writes nothing.
 #[derive(Debug, Default)]
-pub(crate) struct ById(IdMap<Locked>);
+pub(crate) struct ById(IdMap<Mutex<Set>>);
 
-#[derive(Debug)]
-struct Locked(Mutex<Set>);
-
-impl Weigh for Locked {
+impl Weigh for Set {
     fn owned(&self) -> usize {
-        lock(&self.0).values.len() * size_of::<i32>()
+        size_of_val(&*self.values)
     }
 }
 
 impl Sets for ById {
     fn insert(&self, set: Set) -> Id {
-        self.0.insert(Locked(Mutex::new(set)))
+        self.0.insert(Mutex::new(set))
     }
 
     fn with<R>(&self, id: Id, f: impl FnOnce(&mut Set) -> R) -> Option<R> {
-        self.0.read().get(id).map(|set| f(&mut lock(&set.0)))
+        self.0.read().get(id).map(|set| f(&mut lock(set)))
     }
 
     fn remove(&self, id: Id) {

@@ -25,7 +25,8 @@ impl Lines {
     /// # Panics
     /// If there are none, as their number was too large, or they do not fit in the address space.
     pub(super) fn new(bytes: Option<usize>) -> Self {
-        let layout = Self::layout(bytes)
+        let layout = bytes
+            .and_then(|bytes| Layout::from_size_align(bytes, 64).ok())
             .expect("quiescence: a map with that many entries exceeds the address space");
         let memory = if layout.size() >= MAPPED_FROM {
             memory::map_zeroed_huge(layout.size()).unwrap_or(std::ptr::null_mut())
@@ -37,11 +38,6 @@ impl Lines {
             Some(at) => Self { at, layout },
             None => alloc::handle_alloc_error(layout),
         }
-    }
-
-    /// The layout of `bytes` bytes, if they fit in the address space.
-    pub(super) fn layout(bytes: Option<usize>) -> Option<Layout> {
-        bytes.and_then(|bytes| Layout::from_size_align(bytes, 64).ok())
     }
 
     pub(super) fn at(&self) -> NonNull<u8> {

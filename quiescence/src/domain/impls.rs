@@ -67,7 +67,7 @@ macro_rules! shown_in_part {
 }
 pub(crate) use shown_in_part;
 
-shown_in_part!([P: Send + 'static] AtLimit<P>);
+shown_in_part!([P: Send + 'static] AtLimit<P> { why: |refused| refused.to_string() });
 
 impl<P: Send + 'static> fmt::Display for AtLimit<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -69,12 +69,14 @@
 //! `qsbr`. The crate `tokio_rcu` announces quiescent states by tokio's hooks.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::mem;
 
 use ::tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::domain::domain::Domain;
-use crate::domain::guard::{self, Global};
+use crate::domain::guard::{self, Global, StaysOnItsThreadUnlikeSrcu};
+use crate::domain::impls::shown_in_part;
 use crate::domain::qsbr::{Qsbr, QsbrOffline};
 use crate::domain::tag::Section;
 use crate::os::on_drop::OnDrop;
@@ -111,10 +113,11 @@ impl Drop for Registered {
 }
 
 /// A section that [`read`] has begun: that of an online worker, or an ordinary one.
-#[derive(Debug)]
 pub struct TaskGuard {
-    core: *const DomainState,
+    _thread: StaysOnItsThreadUnlikeSrcu<Global>,
 }
+
+shown_in_part!([] TaskGuard);
 
 // SAFETY: only `read` makes one, and lends it to a closure. Meanwhile the thread is in an ordinary
 // section, or its reader is online and stays at its number: what takes it offline or announces a
@@ -122,7 +125,7 @@ pub struct TaskGuard {
 unsafe impl Section<Global> for TaskGuard {
     #[inline(always)]
     fn core(&self) -> *const DomainState {
-        self.core
+        Global.core()
     }
 }
 
@@ -140,13 +143,9 @@ unsafe impl Section<Global> for TaskGuard {
 pub fn read<R>(f: impl FnOnce(&TaskGuard) -> R) -> R {
     NESTING.set(NESTING.get() + 1);
     let _nested = OnDrop(|| NESTING.set(NESTING.get() - 1));
-    let core: *const DomainState = Global.core();
-    if ONLINE.get() {
-        user_code::run(Site::Scope, || f(&TaskGuard { core }))
-    } else {
-        let _section = guard::read();
-        user_code::run(Site::Scope, || f(&TaskGuard { core }))
-    }
+    let guard = TaskGuard { _thread: StaysOnItsThreadUnlikeSrcu((), PhantomData) };
+    let _section = if ONLINE.get() { None } else { Some(guard::read()) };
+    user_code::run(Site::Scope, || f(&guard))
 }
 
 /// Whether the calling thread is an online worker, where [`read`] begins no section.

@@ -131,7 +131,7 @@ impl<T> BigRef<T> {
     #[inline]
     #[track_caller]
     pub fn get(&self) -> BigRefHandle<T> {
-        self.try_get().expect("quiescence: get() on a BigRef that has been killed")
+        self.try_get().expect("quiescence: get() on a BigRef that has been killed; use try_get()")
     }
 
     /// Returns a reference, unless the `BigRef` has been killed.

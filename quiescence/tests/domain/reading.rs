@@ -329,7 +329,7 @@ const GUARDS: [Program; 9] = [
     ),
 ];
 
-const HANDLES: [Program; 3] = [
+const HANDLES: [Program; 4] = [
     (
         "a handle goes to another thread",
         "pub fn f(reader: quiescence::Reader) { std::thread::spawn(move || drop(reader)); }",
@@ -348,6 +348,13 @@ const HANDLES: [Program; 3] = [
              std::thread::spawn(move || drop(away.online()));
          }",
         &["stays on the thread that made it", "`qsbr()`", "Global"],
+    ),
+    (
+        "a handle to a collector goes to another thread",
+        "pub fn f(handle: quiescence::epoch::LocalHandle) {
+             std::thread::spawn(move || drop(handle));
+         }",
+        &["stays on the thread that made it", "Global"],
     ),
 ];
 

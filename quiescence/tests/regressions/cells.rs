@@ -105,3 +105,15 @@ fn a_clone_that_panics_leaves_no_reference_behind() {
         drop(cell.compare_and_swap(&seen, Shaky::new(Arc::new(2))));
     });
 }
+
+/// A structure with such a cell could be read from JSON, and not be written.
+#[cfg(feature = "serde")]
+#[test]
+fn a_cell_that_may_be_empty_was_not_serialised() {
+    use quiescence::cell::ArcCellOption;
+
+    for json in ["7", "null"] {
+        let cell: ArcCellOption<u32> = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&cell).unwrap(), json);
+    }
+}

@@ -36,6 +36,22 @@ fn old_tables_had_no_bound() {
     assert_eq!(map.read().iter().count(), 10);
 }
 
+/// A map that never had an entry was given a table where it was told to shrink, or to make room for
+/// nothing.
+#[test]
+fn an_empty_map_that_shrank_took_memory() {
+    let map: HashMap<u64, u64> = std::iter::empty().collect();
+    assert_eq!(map.owned(), 0, "collected from nothing");
+    map.reserve(0);
+    assert_eq!(map.owned(), 0, "room for nothing");
+    map.shrink_to(0);
+    map.shrink_to_fit();
+    assert_eq!(map.owned(), 0, "shrunk");
+    map.clear();
+    assert!(!map.remove(&1) && !map.update(&1, |value| *value));
+    assert_eq!((map.owned(), map.capacity()), (0, 0), "nothing removed, nothing updated");
+}
+
 /// What is left where a thread is delayed that has taken buckets on was left to that thread, and
 /// the next table filled and could not grow.
 #[test]

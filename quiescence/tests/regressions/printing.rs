@@ -109,3 +109,56 @@ fn a_cookie_of_another_domain_was_refused_at_no_place_of_the_program() {
     killed.kill();
     refused_here(&[&|| drop(killed.get())], "has been killed");
 }
+
+/// A thread that waited in the `Hash` of a key, while a map moved its entries, was told that its
+/// section had begun at a line of the library.
+#[test]
+fn the_section_in_which_a_map_moves_its_entries_began_at_no_place_of_the_program() {
+    #[derive(PartialEq, Eq)]
+    struct Waits;
+    thread_local!(static IS_MOVED: Cell<bool> = const { Cell::new(false) });
+    impl Hash for Waits {
+        fn hash<H: Hasher>(&self, _: &mut H) {
+            if IS_MOVED.get() {
+                quiescence::synchronize();
+            }
+        }
+    }
+    impl Weigh for Waits {}
+    let map = HashMap::with_capacity(1_000);
+    map.insert(Waits, ());
+    IS_MOVED.set(true);
+    let moves: [&dyn Fn(); 3] =
+        [&|| map.reserve(10_000), &|| map.shrink_to(100), &|| map.shrink_to_fit()];
+    for moves in moves {
+        let said = panic_of(moves);
+        let place = said.split_once("begun at ").expect("where it has begun").1;
+        assert!(place.contains("printing.rs"), "{said}");
+    }
+    IS_MOVED.set(false);
+}
+
+/// What `unwrap` and `expect` print of a refusal said nothing of what to do.
+#[test]
+fn a_refusal_was_printed_without_what_to_do() {
+    let domain = Domain::new();
+    tune(&domain, |tuning| tuning.objects_max = 1);
+    let section = domain.read();
+    let retire = || domain.retire(Box::new(7)).unwrap();
+    let said = panic_of(|| (0..9).for_each(|_| retire()));
+    assert!(said.contains("retire outside of sections, or raise"), "{said}");
+    drop(section);
+}
+
+/// The panic named a function that the program does not call, and not whose it is.
+#[test]
+fn a_list_that_removes_nothing_at_the_limit_did_not_say_whose_function_is_refused() {
+    let domain = Domain::new();
+    tune(&domain, |tuning| tuning.objects_max = 1);
+    let list = List::new_in(domain.clone());
+    (0..9).for_each(|number| list.push_back(number));
+    let section = domain.read();
+    let said = panic_of(|| list.clear());
+    assert!(said.contains("ListUpdater::remove_current()"), "{said}");
+    drop(section);
+}

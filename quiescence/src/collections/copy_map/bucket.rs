@@ -84,11 +84,6 @@ impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
         lines
     }
 
-    /// Whether `buckets` buckets fit in the address space.
-    pub(super) fn fit(buckets: usize) -> bool {
-        Lines::layout(buckets.checked_mul(Self::STRIDE)).is_some()
-    }
-
     /// One of them.
     ///
     /// # Safety

@@ -152,8 +152,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
     /// The number of buckets for `pairs` pairs.
     pub(super) fn buckets_for(pairs: usize) -> usize {
         let slots = pairs.saturating_mul(16).div_ceil(11);
-        let buckets = slots.div_ceil(Bucket::<K, V>::SLOTS).checked_next_power_of_two();
-        buckets.unwrap_or(1 << (usize::BITS - 1)).max(SMALLEST)
+        slots.div_ceil(Bucket::<K, V>::SLOTS).next_power_of_two().max(SMALLEST)
     }
 
     /// The table that look-ups begin with.
@@ -322,10 +321,8 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
     #[inline(never)]
     fn grow(&self) {
         let root = self.root();
-        let twice = root.buckets() * 2;
-        let is_crowded = self.next().is_none() && self.len() > Self::most(root.buckets());
-        if is_crowded && Bucket::<K, V>::fit(twice) {
-            self.begin_move(root, twice);
+        if self.next().is_none() && self.len() > Self::most(root.buckets()) {
+            self.begin_move(root, 2 * root.buckets());
         }
     }
 }

@@ -154,10 +154,12 @@ where
     ///
     /// # Panics
     /// As [`with_capacity`](Self::with_capacity); or if `Hash` of a key panics.
+    #[track_caller]
     pub fn reserve(&self, additional: usize) {
         let entries = self.len().saturating_add(additional);
         let enough = growth::buckets_for(entries);
-        while self.resize_step(|buckets| (enough > buckets).then_some(enough)) {}
+        // A map without a table is given none for nothing; see `shrink_to` as well.
+        while entries > 0 && self.resize_step(|buckets| (enough > buckets).then_some(enough)) {}
     }
 
     /// Shrinks the table as far as its entries, or `capacity` if that is more, allow. All entries
@@ -173,16 +175,18 @@ where
     /// map.shrink_to(100);
     /// assert!(map.capacity() >= 100 && map.capacity() < 1_000);
     /// ```
+    #[track_caller]
     pub fn shrink_to(&self, capacity: usize) {
         // For the number of entries that there are now: other threads may insert meanwhile.
         let smaller = |buckets: usize| {
             let enough = growth::buckets_for(self.len().max(capacity));
             (enough < buckets).then_some(buckets / 2)
         };
-        while self.resize_step(smaller) {}
+        while self.capacity() > 0 && self.resize_step(smaller) {}
     }
 
     /// Like [`shrink_to`](Self::shrink_to), as far as the map's entries allow.
+    #[track_caller]
     pub fn shrink_to_fit(&self) {
         self.shrink_to(0);
     }

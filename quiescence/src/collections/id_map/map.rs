@@ -243,7 +243,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     #[track_caller]
     pub fn insert_with(&self, make: impl FnOnce(Id) -> V) -> Id {
         let claim = self.table.claim(percpu::slot);
-        let claim = claim.expect("quiescence: all indexes of an IdMap are in use");
+        let claim = claim.expect("quiescence: an IdMap has no index left; use try_insert()");
         let id = claim.id;
         let value = user_code::run(Site::Make, || make(id));
         claim.publish(NonNull::from(Box::leak(boxed(id, value))))

@@ -186,7 +186,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
     pub fn remove_current(&mut self) -> bool {
         match self.try_remove_current() {
             Ok(removed) => removed,
-            Err(_) => refuse("remove_current", "try_remove_current()"),
+            Err(_) => refuse("ListUpdater::remove_current", "try_remove_current()"),
         }
     }
 
@@ -221,7 +221,9 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
     #[track_caller]
     pub fn replace_current(&mut self, value: T) -> Result<(), T> {
         match self.try_replace_current(value) {
-            Err(_) if !self.cursor.is_null() => refuse("replace_current", "try_replace_current()"),
+            Err(_) if !self.cursor.is_null() => {
+                refuse("ListUpdater::replace_current", "try_replace_current()")
+            }
             result => result,
         }
     }

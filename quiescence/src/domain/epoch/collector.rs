@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr::{self, NonNull};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use super::due;
 use super::guard::Guard;
 use crate::domain::domain::Domain;
-use crate::domain::guard;
+use crate::domain::guard::{self, Global, StaysOnItsThreadUnlikeSrcu};
 use crate::domain::impls::default_by;
 use crate::domain::names::Private;
 use crate::domain::reader::Reader;
@@ -75,7 +76,8 @@ impl Collector {
         };
         let (guards, kept) = (Cell::new(0), Cell::new(1));
         let local = Local { thread, collector: self.clone(), guards, kept };
-        LocalHandle { local: NonNull::from(Box::leak(Box::new(local))) }
+        let local = NonNull::from(Box::leak(Box::new(local)));
+        LocalHandle { local: StaysOnItsThreadUnlikeSrcu(local, PhantomData) }
     }
 
     /// The domain of a collector of its own.
@@ -118,7 +120,7 @@ impl fmt::Debug for Collector {
 
 /// A thread's registration with a collector. It stays on its thread.
 pub struct LocalHandle {
-    local: NonNull<Local>,
+    local: StaysOnItsThreadUnlikeSrcu<Global, NonNull<Local>>,
 }
 
 /// A registration, shared by a handle and the guards that it has made: these may outlive it. It is
@@ -263,7 +265,7 @@ impl LocalHandle {
         let slot = self.local().pin(Location::caller());
         // SAFETY: the section is of this slot, and the guard is counted. The registration's pointer
         // is the one from the box, which the last that shares it frees.
-        unsafe { Guard::new(slot, self.local.as_ptr()) }
+        unsafe { Guard::new(slot, self.local.0.as_ptr()) }
     }
 
     /// Whether a guard of this handle pins the thread.
@@ -281,14 +283,14 @@ impl LocalHandle {
     #[inline]
     fn local(&self) -> &Local {
         // SAFETY: counted until this is dropped.
-        unsafe { self.local.as_ref() }
+        unsafe { self.local.0.as_ref() }
     }
 }
 
 impl Drop for LocalHandle {
     fn drop(&mut self) {
         // SAFETY: this is the handle.
-        unsafe { Local::release(self.local.as_ptr()) };
+        unsafe { Local::release(self.local.0.as_ptr()) };
     }
 }
 

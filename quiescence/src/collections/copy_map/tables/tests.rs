@@ -202,10 +202,3 @@ fn a_move_ends_that_finds_another_value_each_time() {
     assert_eq!(get(&map, 0), Some(value.get()));
     assert!(value.get() > 0 && (1..4).all(|key| get(&map, key) == Some(key)));
 }
-
-#[test]
-fn a_table_grows_only_to_what_the_address_space_has_room_for() {
-    assert!(Bucket::<u64, u64>::fit(1 << 20));
-    assert!(!Bucket::<u64, u64>::fit(1 << (usize::BITS - 7)));
-    assert!(!Bucket::<u64, u64>::fit(1 << (usize::BITS - 1)));
-}
