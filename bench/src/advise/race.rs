@@ -1,12 +1,13 @@
 //! The race: one row of slices for each design, by the one runner ([`crate::slices`]).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
 use super::Design;
 use crate::Host;
+use crate::clock::thread_cpu_time;
 use crate::shapes::{Plan, Prepared, Seat};
 use crate::slices::{self, Aim, COUNTED_MIN, Missing, Part, Row, RunVerdict, Wanted};
 use crate::statistics::OfRound;
@@ -20,7 +21,7 @@ pub struct Contender {
     /// Which one.
     pub design: &'static Design,
     prepared: Box<dyn Prepared>,
-    /// How long it took to fill.
+    /// The CPU time that it took to fill.
     took: Duration,
 }
 
@@ -33,11 +34,11 @@ impl Contender {
     /// Fills a design with the plan's keys and values. It runs this plan, or those that differ in
     /// their operations only.
     pub fn filled(design: &'static Design, plan: &Plan) -> Self {
-        let began = Instant::now();
+        let began = thread_cpu_time();
         let prepared = (design.make)(plan);
         let mut seat = Seat::new(0);
         prepared.work(plan, &Part::alone(0, FIRST_OPERATIONS), &mut seat);
-        Self { design, prepared, took: began.elapsed() }
+        Self { design, prepared, took: thread_cpu_time() - began }
     }
 
     /// Fills it anew, if that is quick beside so much time.
