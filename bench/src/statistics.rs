@@ -12,8 +12,6 @@
 //!   Nagaraja, "Order Statistics", 3rd edition, section 7.1). No random numbers, so the same
 //!   rounds always give the same verdict.
 
-use std::collections::BTreeMap;
-
 /// A median with an interval around it: that of values is from quartile to quartile.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Spread {
@@ -66,16 +64,19 @@ pub fn spread(values: &[f64]) -> Spread {
 /// A value, and the number of the round that it is of.
 pub type OfRound = (u32, f64);
 
+/// The median of each round. The values are in the order of their rounds.
+pub fn of_rounds(values: &[OfRound]) -> Vec<OfRound> {
+    let rounds = values.chunk_by(|one, next| one.0 == next.0);
+    let values = |round: &[OfRound]| round.iter().map(|(_, value)| *value).collect::<Vec<_>>();
+    rounds.map(|round| (round[0].0, median(&mut values(round)))).collect()
+}
+
 /// The rounds that both sides have, in pairs: of each side the median of what it has of a round.
 /// Both are in the order of their rounds.
 pub fn in_pairs(a: &[OfRound], b: &[OfRound]) -> (Vec<f64>, Vec<f64>) {
-    let [a, b] = [a, b].map(|side| {
-        let rounds = side.chunk_by(|one, next| one.0 == next.0);
-        let values = |round: &[OfRound]| round.iter().map(|(_, value)| *value).collect::<Vec<_>>();
-        let medians = rounds.map(|round| (round[0].0, median(&mut values(round))));
-        medians.collect::<BTreeMap<_, _>>()
-    });
-    a.into_iter().filter_map(|(round, one)| Some((one, *b.get(&round)?))).unzip()
+    let [a, b] = [a, b].map(of_rounds);
+    let of_b = |round| b.binary_search_by_key(&round, |other| other.0).ok().map(|at| b[at].1);
+    a.into_iter().filter_map(|(round, one)| Some((one, of_b(round)?))).unzip()
 }
 
 fn ratios(a: &[f64], b: &[f64]) -> Vec<f64> {
@@ -182,6 +183,8 @@ fn student(confidence: f64, freedom: usize) -> f64 {
     if freedom == 0 {
         return f64::INFINITY;
     }
+    // Of more it is as good as the same, and takes long.
+    let freedom = freedom.min(200);
     let (mut low, mut high) = (0.0, 1e9);
     for _ in 0..100 {
         let middle = f64::midpoint(low, high);

@@ -1,7 +1,7 @@
 //! Who is first, and who cannot be told apart from whom.
 
 use bench::advise::{Design, Series, designs};
-use bench::statistics::{OfRound, Ratio, Spread, in_pairs, spread};
+use bench::statistics::{OfRound, Ratio, Spread, of_rounds, spread};
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -61,11 +61,6 @@ pub(super) fn bound(one: &Series, other: &Series) -> Ratio {
 /// The values, without their rounds.
 fn values(of_rounds: &[OfRound]) -> Vec<f64> {
     of_rounds.iter().map(|(_, value)| *value).collect()
-}
-
-/// The median of each round.
-fn medians(of_rounds: &[OfRound]) -> Vec<f64> {
-    in_pairs(of_rounds, of_rounds).0
 }
 
 /// The order in which a table's designs came in.
@@ -215,7 +210,8 @@ impl Latency {
 /// without any value. Those of which much less is known than of others are not asked: few rounds
 /// may be lucky ones.
 pub(super) fn fastest(speeds: &[Vec<OfRound>]) -> Option<usize> {
-    let rounds = |index: &usize| medians(&speeds[*index]).len();
+    let speeds: Vec<Vec<OfRound>> = speeds.iter().map(|one| of_rounds(one)).collect();
+    let rounds = |index: &usize| speeds[*index].len();
     let all = 0..speeds.len();
     let most = all.clone().map(|index| rounds(&index)).max().filter(|most| *most > 0)?;
     let known: Vec<usize> = all.filter(|index| 2 * rounds(index) >= most).collect();
@@ -259,7 +255,7 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
         ranking.places.push(Place {
             design: one.design,
             rank: leader.1,
-            throughput: spread(&medians(own)),
+            throughput: spread(&values(&of_rounds(own))),
             best_is_faster,
             standing: Standing::of(&best_is_faster),
             lost_percent_at_most: lost_percent_at_most(unknown.fold(1.0, f64::max)),
