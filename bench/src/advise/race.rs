@@ -64,6 +64,8 @@ pub struct Series {
     pub ns: Vec<OfRound>,
     /// CPU time for one operation in nanoseconds, of all slices.
     pub cpu_ns: Vec<OfRound>,
+    /// The count that made a slice in the last race.
+    pub known: Option<u64>,
     /// Why none counted, in the last race.
     pub missing: Option<Missing>,
     /// Nanoseconds from the start of an update to its return, in slices that count. Empty for
@@ -86,6 +88,7 @@ impl Series {
             design,
             ns: Vec::new(),
             cpu_ns: Vec::new(),
+            known: None,
             missing: None,
             update_ns,
             unreclaimed_peak: 0,
@@ -103,6 +106,7 @@ impl Series {
         let of_round = |ns: f64| ns.is_finite().then_some((round, ns));
         self.ns.extend(measured.values.into_iter().filter_map(of_round));
         self.cpu_ns.extend(measured.cpu.into_iter().filter_map(of_round));
+        self.known = measured.count;
         self.missing = measured.missing;
     }
 
@@ -143,11 +147,11 @@ pub fn race(
     let rows: Vec<Row<'_>> = racing
         .iter()
         .zip(&seats)
-        .map(|(&(contender, _), seats)| {
+        .map(|((contender, series), seats)| {
             let row = Row::new(threads, move |part: &Part<'_>| {
                 contender.prepared.work(plan, part, &mut seats[part.me].lock())
             });
-            Row { aim: Aim::Compared, ..row }
+            Row { aim: Aim::Compared, known: series.known, ..row }
         })
         .collect();
     let (measured, verdict) =

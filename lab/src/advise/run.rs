@@ -21,8 +21,10 @@ use crate::{costs, draw, keys};
 const QUICK_RANKING: Duration = Duration::from_millis(9_000);
 const QUICK_ALL: Duration = Duration::from_millis(13_500);
 
-/// Rounds of each design at least, also in sweeps: the interval of few is wide.
+/// Rounds of each design at least: the interval of few is wide.
 const ROUNDS_MIN: u32 = 6;
+/// The same in sweeps, and at most.
+const ROUNDS_OF_SWEEP: [u32; 2] = [3, 6];
 
 /// Where the large table does not fit the caches, this many keys with their values do.
 const KEYS_SMALL: usize = 1_000;
@@ -187,9 +189,8 @@ impl Run<'_> {
 
     /// A sweep has fewer and shorter rounds than the ranking: there are many points.
     pub(super) fn sweep_rounds(&self) -> Rounds {
-        let rounds = self.workload.rounds.min(ROUNDS_MIN);
-        let run_for = self.workload.run_for() * 2 / rounds;
-        Rounds { run_for, least: rounds, most: rounds, until: None }
+        let [least, most] = ROUNDS_OF_SWEEP.map(|rounds| rounds.min(self.workload.rounds));
+        Rounds { run_for: self.workload.run_for() * 2 / least, least, most, until: None }
     }
 
     /// When `after` will have passed since the start: never, where a time is given.
