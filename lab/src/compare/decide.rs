@@ -1,10 +1,11 @@
 //! What rounds say: better, worse, the same, or not yet known.
 //!
 //! A round is a pair of runs, one of each program, close to each other in time. The ratio of costs
-//! is taken within each pair, and the interval of its median is that of the sign test. Rounds are
-//! looked at again and again until all is decided, which gives chance several tries: the interval is
-//! that of 99.8 %, shared out among all figures that decide (Bonferroni), and a difference has to be
-//! larger than the threshold besides.
+//! is taken within each pair, and the interval of its median is that of the sign test: Student's
+//! would be wide wherever one pair in ten is far off. Rounds are looked at again and again until
+//! all is decided, which gives chance several tries: the interval is that of 99.8 %, shared out
+//! among all figures that decide (Bonferroni), and a difference has to be larger than the threshold
+//! besides.
 
 use bench::statistics::{Ratio, surer_ratio};
 use serde::Serialize;
