@@ -409,7 +409,7 @@ pub(super) mod tests {
     fn the_best_is_no_slower_than_another_one_in_the_rounds_of_both() {
         let rounds = |name, ns: [f64; 2], first| {
             let all = series(name, 1.0, 0.0, 20);
-            let of_round = |(round, _): &(u32, f64)| (*round, ns[usize::from(*round < 10)]);
+            let of_round = |(round, _): &(u32, f64)| (*round, ns[usize::from(*round < 11)]);
             Series { ns: all.ns.iter().skip(first).map(of_round).collect(), ..all }
         };
         let lock = rounds("parking_lot-mutex", [10.0, 40.0], 9);
