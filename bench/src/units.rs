@@ -28,7 +28,7 @@ pub fn bytes(bytes: u64) -> String {
 /// A rate with the prefix that keeps it short.
 pub fn per_second(rate: f64) -> String {
     let units = [(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s")];
-    let fitting = units.into_iter().find(|(least, _)| rate >= *least);
+    let fitting = units.into_iter().find(|(one, _)| rate >= 0.9995 * one);
     let (one, unit) = fitting.unwrap_or((1.0, "/s"));
     format!("{} {unit}", figures(rate / one))
 }
@@ -84,6 +84,12 @@ mod tests {
     fn a_rate_of_ten_thousand_millions_was_wider_than_its_axis() {
         assert_eq!(per_second(1e10), "10.0 G/s");
         assert_eq!(per_second(999.4e6), "999 M/s");
+    }
+
+    #[test]
+    fn a_rate_that_rounds_to_a_thousand_had_the_smaller_unit() {
+        let written = [999.6e6, 999.6e3, 999.6].map(per_second);
+        assert_eq!(written, ["1.00 G/s", "1.00 M/s", "1.00 k/s"]);
     }
 
     #[test]

@@ -156,14 +156,14 @@ pub(crate) struct Workload {
     /// How many keys at most.
     #[arg(skip)]
     pub(crate) keys_max: u32,
-    /// Time measured per design and round, in milliseconds, in slices of 1 ms [default: 40, or 20
+    /// Time measured per design and round, in milliseconds, in slices of 1 ms [default: 20, or 10
     /// with --quick]
     #[arg(long, value_name = "MS", value_parser = within(1..=600_000))]
-    #[arg(default_value = "40", hide_default_value = true)]
-    #[arg(default_value_if("quick", "true", "20"))]
+    #[arg(default_value = "20", hide_default_value = true)]
+    #[arg(default_value_if("quick", "true", "10"))]
     pub(crate) run_ms: u32,
     /// Maximum number of rounds, each with refilled designs, until it is clear which are equal
-    #[arg(long, value_name = "N", default_value = "12", value_parser = within(1..=1000))]
+    #[arg(long, value_name = "N", default_value = "24", value_parser = within(1..=1000))]
     pub(crate) rounds: u32,
 }
 
@@ -396,7 +396,7 @@ mod tests {
                 _ => cli.advise.workload.run_ms,
             }
         };
-        for (words, expected) in [("", 40), (" --quick", 20), (" --quick --run-ms 7", 7)] {
+        for (words, expected) in [("", 20), (" --quick", 10), (" --quick --run-ms 7", 7)] {
             for command in ["rcu", "rcu advise"] {
                 assert_eq!(run_ms(&format!("{command}{words}")), expected, "{command}{words}");
             }

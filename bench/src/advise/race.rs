@@ -1,12 +1,13 @@
 //! The race: one row of slices for each design, by the one runner ([`crate::slices`]).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
 use super::Design;
 use crate::Host;
+use crate::clock::thread_cpu_time;
 use crate::shapes::{Plan, Prepared, Seat};
 use crate::slices::{self, Aim, COUNTED_MIN, Missing, Part, Row, RunVerdict, Wanted};
 use crate::statistics::OfRound;
@@ -20,7 +21,7 @@ pub struct Contender {
     /// Which one.
     pub design: &'static Design,
     prepared: Box<dyn Prepared>,
-    /// How long it took to fill.
+    /// The CPU time that it took to fill.
     took: Duration,
 }
 
@@ -33,11 +34,11 @@ impl Contender {
     /// Fills a design with the plan's keys and values. It runs this plan, or those that differ in
     /// their operations only.
     pub fn filled(design: &'static Design, plan: &Plan) -> Self {
-        let began = Instant::now();
+        let began = thread_cpu_time();
         let prepared = (design.make)(plan);
         let mut seat = Seat::new(0);
         prepared.work(plan, &Part::alone(0, FIRST_OPERATIONS), &mut seat);
-        Self { design, prepared, took: began.elapsed() }
+        Self { design, prepared, took: thread_cpu_time() - began }
     }
 
     /// Fills it anew, if that is quick beside so much time.
@@ -63,6 +64,8 @@ pub struct Series {
     pub ns: Vec<OfRound>,
     /// CPU time for one operation in nanoseconds, of all slices.
     pub cpu_ns: Vec<OfRound>,
+    /// The count that made a slice in the last race.
+    pub known: Option<u64>,
     /// Why none counted, in the last race.
     pub missing: Option<Missing>,
     /// Nanoseconds from the start of an update to its return, in slices that count. Empty for
@@ -85,6 +88,7 @@ impl Series {
             design,
             ns: Vec::new(),
             cpu_ns: Vec::new(),
+            known: None,
             missing: None,
             update_ns,
             unreclaimed_peak: 0,
@@ -102,6 +106,7 @@ impl Series {
         let of_round = |ns: f64| ns.is_finite().then_some((round, ns));
         self.ns.extend(measured.values.into_iter().filter_map(of_round));
         self.cpu_ns.extend(measured.cpu.into_iter().filter_map(of_round));
+        self.known = measured.count;
         self.missing = measured.missing;
     }
 
@@ -142,11 +147,11 @@ pub fn race(
     let rows: Vec<Row<'_>> = racing
         .iter()
         .zip(&seats)
-        .map(|(&(contender, _), seats)| {
+        .map(|((contender, series), seats)| {
             let row = Row::new(threads, move |part: &Part<'_>| {
                 contender.prepared.work(plan, part, &mut seats[part.me].lock())
             });
-            Row { aim: Aim::Compared, ..row }
+            Row { aim: Aim::Compared, known: series.known, ..row }
         })
         .collect();
     let (measured, verdict) =

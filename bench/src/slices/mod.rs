@@ -59,7 +59,8 @@ const LOST_MAX: u32 = 5;
 pub const COUNTED_MIN: usize = 5;
 /// A run that is disturbed may take so many times as long as a calm one.
 const PATIENCE: u32 = 3;
-/// And this long at least: a turn of other programs may be longer than a short run.
+/// And this long at least: a turn of other programs may be longer than a short run. One of several
+/// that make a figure has its share.
 const PATIENCE_MIN: Duration = Duration::from_millis(250);
 /// The parts of a slice between which the clock is read.
 pub(crate) const PARTS: usize = 64;
@@ -78,6 +79,8 @@ pub(crate) struct Row<'a> {
     pub(crate) aim: Aim,
     /// Operations in one count of the body.
     pub(crate) operations: u64,
+    /// The count that made a slice in a run before, if there was one.
+    pub(crate) known: Option<u64>,
     /// Does its part; how long the operations took.
     pub(crate) body: Body<'a>,
 }
@@ -95,6 +98,7 @@ impl<'a> Row<'a> {
             sleeps: None,
             aim: Aim::Figure,
             operations: 1,
+            known: None,
             body: Box::new(body),
         }
     }
@@ -245,6 +249,8 @@ pub(crate) struct Measured {
     pub(crate) slices: Vec<u32>,
     /// CPU time of its threads for one operation, in nanoseconds, of every slice that was drawn.
     pub(crate) cpu: Vec<f64>,
+    /// The count that makes a slice, if it is known.
+    pub(crate) count: Option<u64>,
     /// Why there are none.
     pub(crate) missing: Option<Missing>,
 }
@@ -264,6 +270,11 @@ struct Draws {
 }
 
 impl Draws {
+    fn of(row: &Row<'_>) -> Draws {
+        let (count, is_calibrated) = (row.known.unwrap_or(1), row.known.is_some());
+        Draws { count, is_calibrated, ..Draws::default() }
+    }
+
     /// Whether as many count as are wanted.
     fn is_done(&self, wanted: u32) -> bool {
         self.counted.len() >= wanted as usize
@@ -313,7 +324,7 @@ pub(crate) fn run(
         let mut run = Run {
             crew: &crew,
             rows,
-            draws: rows.iter().map(|_| Draws { count: 1, ..Draws::default() }).collect(),
+            draws: rows.iter().map(Draws::of).collect(),
             control: Control::new(),
             prices: Prices::new(),
             distances: Distances::new(),
@@ -349,7 +360,8 @@ struct Run<'r, 'a> {
 impl Run<'_, '_> {
     fn draw(&mut self, host: &mut dyn Host) {
         let calm = self.wanted.duration(self.rows.len());
-        let deadline = Instant::now() + (calm * PATIENCE).max(PATIENCE_MIN);
+        let least = PATIENCE_MIN * self.wanted.least as u32 / COUNTED_MIN as u32;
+        let deadline = Instant::now() + (calm * PATIENCE).max(least);
         loop {
             let mut pending: Vec<usize> = (0..self.rows.len())
                 .filter(|&row| !self.draws[row].is_done(self.wanted.slices))
@@ -471,6 +483,7 @@ impl Run<'_, '_> {
                 let flaw = seen.flaw(row, &prices, &distances, cores);
                 flaw.inspect(|flaw| flaws[*flaw as usize] += 1).is_none()
             });
+            let (cpu, count) = (draws.cpu, draws.is_calibrated.then_some(draws.count));
             let counted = draws.counted.len();
             verdict.add_row(row.threads > 1, counted as u32, &draws.flaws, counted < wanted.least);
             if counted < wanted.least {
@@ -479,10 +492,10 @@ impl Run<'_, '_> {
                 } else {
                     Missing::of(&draws.flaws, counted as u32)
                 };
-                return Measured { cpu: draws.cpu, missing: Some(missing), ..Measured::default() };
+                return Measured { cpu, count, missing: Some(missing), ..Measured::default() };
             }
             let (values, slices) = draws.counted.iter().map(|(ns, slice, _)| (*ns, *slice)).unzip();
-            Measured { values, slices, cpu: draws.cpu, missing: None }
+            Measured { values, slices, cpu, count, missing: None }
         };
         let measured = rows.iter().zip(draws).map(finish).collect();
         verdict.drift_percent = Some(prices.drift_percent());

@@ -34,6 +34,27 @@ fn threads_that_are_not_timed_work_until_the_others_have_ended() {
     assert!(turns.load(Ordering::Relaxed) > 0);
 }
 
+/// Each round of a race worked it out again, by slices that no figure is made of.
+#[test]
+fn a_count_that_is_known_was_worked_out_again() {
+    let parts = Mutex::new(Vec::new());
+    let body = |part: &Part<'_>| {
+        parts.lock().unwrap().push((part.count, part.slice));
+        part.times(std::hint::spin_loop)
+    };
+    let counted = |known| {
+        let (measured, _) =
+            run(&[Row { known, ..Row::new(1, body) }], &WANTED, &mut Quiet::default());
+        measured[0].count
+    };
+    assert!(counted(None).is_some_and(|count| count > 8));
+    assert_eq!(parts.lock().unwrap()[2], (1, None));
+    parts.lock().unwrap().clear();
+    counted(Some(80_000));
+    // The first one is of the library's own threads, the second one the warm-up.
+    assert_eq!(parts.lock().unwrap()[1..3], [(10_000, None), (80_000, Some(0))]);
+}
+
 #[test]
 fn a_stopped_run_says_so() {
     let mut host = Quiet::default();

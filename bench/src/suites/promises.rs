@@ -109,7 +109,7 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
         let case = cases.iter().find(|case| case.id == promise.case)?;
         let number = case.metrics.iter().position(|metric| metric.name == promise.metric)?;
         let rival = case.rival(promise.rival)?;
-        let (own, metric) = (&rival.values[number], case.metrics[number]);
+        let (own, metric) = (rival.measured(number), case.metrics[number]);
         let is_of_best = matches!(promise.against, Against::Best);
         let best_of = is_of_best.then(|| others(case).count());
         let named = match promise.against {
@@ -119,12 +119,12 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
         if named.is_none() && promise.or_at_most.is_none() {
             return None;
         }
-        if [Some(rival), named].into_iter().flatten().any(|one| one.missing.is_some()) {
+        if [Some(rival), named].into_iter().flatten().any(|one| one.spread(number).is_none()) {
             let ratio = Ratio { median: f64::NAN, low: 0.0, high: f64::INFINITY };
             let held = Held::NoFigure;
             return Some(Verdict { promise: *promise, metric, base: None, best_of, ratio, held });
         }
-        let figure = paired_ratio(own, &vec![1.0; own.len()]);
+        let figure = paired_ratio(&own, &vec![1.0; own.len()]);
         let base = promise.base(case, number);
         let (ratio, held) = match (base, promise.against) {
             (Some(base), _) => {
@@ -264,6 +264,22 @@ mod tests {
         let verdicts = judge(&[case]);
         let held: Vec<_> = verdicts.iter().map(|verdict| verdict.held).collect();
         assert_eq!(held, [Held::NoFigure], "of liburcu, which was not measured, nothing is said");
+    }
+
+    /// It was "too close to call", of a ratio that is no number.
+    #[test]
+    fn what_was_measured_in_no_round_had_a_verdict() {
+        for not_measured in [0, 1] {
+            let mut read = case("read/1-thread", &READ, &[("quiescence", 1.0), ("seize", 2.0)]);
+            read.rivals[not_measured].values[0].fill(f64::NAN);
+            assert_eq!(judge(&[read])[0].held, Held::NoFigure);
+        }
+        let mut memory = case("memory/waiting", &MEMORY, &[("quiescence", 16.0)]);
+        memory.rivals[0].values[0][0] = f64::NAN;
+        assert_eq!(judge(&[memory])[0].held, Held::Met, "by the other rounds");
+        let mut memory = case("memory/waiting", &MEMORY, &[("quiescence", 16.0)]);
+        memory.rivals[0].values[0].fill(f64::NAN);
+        assert_eq!(judge(&[memory])[0].held, Held::NoFigure);
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub struct Series {
     pub ours: bool,
     /// For each metric, one value for each round, or for each slice that counts.
     pub values: Vec<Vec<f64>>,
-    /// The numbers of these rounds; of slices, which are all of one, none.
+    /// The numbers of these rounds; of slices, which count themselves, none.
     rounds: Vec<u32>,
     /// Why there are none.
     pub missing: Option<Missing>,
@@ -122,13 +122,11 @@ impl Case {
     pub fn ratio(&self, rival: &str, base: &str, metric: usize) -> Option<Ratio> {
         let [rival, base] = [self.rival(rival)?, self.rival(base)?];
         let values = |one: &Series| -> Vec<OfRound> {
-            let rounds = one.rounds.iter().copied().chain(std::iter::repeat(0));
-            rounds.zip(one.values[metric].iter().copied()).collect()
+            let rounds = one.rounds.iter().copied().chain(0..);
+            let values = rounds.zip(one.values[metric].iter().copied());
+            values.filter(|(_, value)| !value.is_nan()).collect()
         };
         let (rival, base) = in_pairs(&values(rival), &values(base));
-        let pairs = rival.into_iter().zip(base);
-        let (rival, base): (Vec<_>, Vec<_>) =
-            pairs.filter(|(rival, base)| !rival.is_nan() && !base.is_nan()).unzip();
         (!rival.is_empty()).then(|| paired_ratio(&rival, &base))
     }
 }

@@ -236,7 +236,7 @@ mod tests {
     fn ranking(by: By, slices: [&[f64]; 2]) -> Ranking {
         let places = PAIR.iter().zip(slices).map(|(name, slices)| {
             let speed = slices.first().copied().unwrap_or(1.0);
-            let slices = slices.iter().map(|speed| (0, *speed)).collect();
+            let slices = (0..).zip(slices.iter().copied()).collect();
             Place { slices, ..place(name, 1, speed) }
         });
         Ranking { by, places: places.collect(), ..Ranking::default() }
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn a_ranked_pair_that_is_undecided_has_no_race_of_its_own() {
         let uneven = [2e7, 9e7, 3e7, 7e7, 4e7];
-        for slices in [[&[5e7; 9][..], &[2e7; 2]], [&[5e7; 9], &uneven]] {
+        for slices in [[&[5e7; 9][..], &[2e7]], [&[5e7; 9], &uneven]] {
             let known = Figure::of_ranking(&ranking(By::Wall, slices), PAIR, 2);
             assert_eq!(
                 told(known.expect("both have a place")),

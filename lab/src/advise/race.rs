@@ -90,10 +90,13 @@ impl Track<'_> {
         let mut all: Vec<Series> = contenders.iter().map(|one| Series::new(one.design)).collect();
         let mut run = RunVerdict::default();
         let threads = plan.operations.len() as u32;
+        let by = By::of(threads, self.cpus);
         for round in 0.. {
-            let open = open(&all, round < rounds.least, By::of(threads, self.cpus));
-            let is_last =
-                rounds.until.map_or(round >= rounds.most, |until| Instant::now() >= until);
+            let open = open(&all, round < rounds.least, by);
+            let is_hopeless = by == By::Wall && run.counted == 0;
+            let is_last = rounds
+                .until
+                .map_or(is_hopeless || round >= rounds.most, |until| Instant::now() >= until);
             let cost = race_duration(open.len(), rounds.slices());
             let is_over = open.is_empty()
                 || round >= rounds.least && is_last
@@ -159,7 +162,7 @@ mod tests {
     fn series(index: usize, ns: f64, slices: usize) -> Series {
         let mut one = Series::new(&bench::advise::designs(Workload::Table)[index]);
         let wobble = |slice| [1.0, 1.01, 0.99][(slice + index) % 3];
-        one.ns = (0..slices).map(|slice| (0, ns * wobble(slice))).collect();
+        one.ns = (0..slices).map(|slice| (slice as u32, ns * wobble(slice))).collect();
         one.cpu_ns.clone_from(&one.ns);
         one
     }

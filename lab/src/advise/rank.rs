@@ -1,13 +1,13 @@
 //! Who is first, and who cannot be told apart from whom.
 
 use bench::advise::{Design, Series, designs};
-use bench::statistics::{OfRound, Ratio, Spread, median, spread};
+use bench::statistics::{OfRound, Ratio, Spread, of_rounds, spread};
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::TEXTS;
-use super::decide::{Standing, ZONE, advantage, lost_percent_at_most};
+use super::decide::{BOUND_MAX_PERCENT, Standing, ZONE, advantage, lost_percent_at_most};
 use super::report::reason;
 use super::simplicity::demands;
 
@@ -81,6 +81,17 @@ impl Ranking {
     pub(super) fn checksum_errors(&self) -> u64 {
         self.places.iter().map(|place| place.checksum_errors).sum()
     }
+
+    /// Those that are not shown to be slower than the best by more than the zone, the simplest
+    /// first; then those without a figure.
+    pub(super) fn may_be_best(&self) -> Vec<String> {
+        let mut ranked: Vec<&Place> =
+            self.places.iter().filter(|place| place.may_be_best()).collect();
+        ranked.sort_by_key(|place| place.simplicity());
+        let ranked = ranked.into_iter().map(|place| place.design.name.to_owned());
+        let unranked = self.unranked.iter().filter(|one| one.may_be_best);
+        ranked.chain(unranked.map(|one| format!("{} (no figure)", one.name))).collect()
+    }
 }
 
 /// A design without a figure, and why it has none.
@@ -88,6 +99,9 @@ impl Ranking {
 pub(super) struct Unranked {
     pub(super) name: &'static str,
     pub(super) missing: String,
+    /// By its CPU time.
+    #[serde(skip)]
+    pub(super) may_be_best: bool,
 }
 
 /// One design's place in a race.
@@ -96,9 +110,9 @@ pub(super) struct Place {
     pub(super) design: &'static Design,
     /// 1 for the best and its equals.
     pub(super) rank: usize,
-    /// Operations a second.
+    /// Operations a second, over the rounds.
     pub(super) throughput: Spread,
-    /// How many times as fast the best one is, compared slice by slice.
+    /// How many times as fast the best one is, compared round by round.
     pub(super) best_is_faster: Ratio,
     /// Whether it is one of those to take.
     pub(super) standing: Standing,
@@ -117,6 +131,18 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// Whether it may be recommended: it is shown to be equal to the best, and to lose little
+    /// beside each that may be the best.
+    pub(super) fn is_shown(&self) -> bool {
+        let loses_little = |lost| lost <= BOUND_MAX_PERCENT;
+        self.standing == Standing::In && self.lost_percent_at_most.is_some_and(loses_little)
+    }
+
+    /// Whether it is not shown to be slower than the best by more than the zone.
+    pub(super) fn may_be_best(&self) -> bool {
+        self.best_is_faster.low <= ZONE
+    }
+
     /// Whether it is shown to be slower than the best, and seems to be by more than the zone.
     pub(super) fn is_behind(&self) -> bool {
         self.standing == Standing::Out && self.best_is_faster.low > 1.0
@@ -180,18 +206,27 @@ impl Latency {
     }
 }
 
-/// Which of these is the fastest, by the median. None, without any value.
+/// Which of these is the fastest: the one over which the advantage of any other is least. None,
+/// without any value. Those of which much less is known than of others are not asked: few rounds
+/// may be lucky ones.
 pub(super) fn fastest(speeds: &[Vec<OfRound>]) -> Option<usize> {
-    let middle = |index: &usize| median(&mut values(&speeds[*index]));
-    let measured = (0..speeds.len()).filter(|index| !speeds[*index].is_empty());
-    measured.max_by(|a, b| middle(a).total_cmp(&middle(b)))
+    let speeds: Vec<Vec<OfRound>> = speeds.iter().map(|one| of_rounds(one)).collect();
+    let rounds = |index: &usize| speeds[*index].len();
+    let all = 0..speeds.len();
+    let most = all.clone().map(|index| rounds(&index)).max().filter(|most| *most > 0)?;
+    let known: Vec<usize> = all.filter(|index| 2 * rounds(index) >= most).collect();
+    let behind = |one: &usize| {
+        let times = known.iter().map(|other| advantage(&speeds[*other], &speeds[*one]).median);
+        times.fold(0.0, f64::max)
+    };
+    known.iter().copied().min_by(|a, b| behind(a).total_cmp(&behind(b)))
 }
 
 /// Ranks the series, which so many threads made on so many CPUs. A design shares the rank of the
 /// fastest one that it is equal to.
 ///
 /// Series differ in length where more was measured near a decision, or did not count. Two are
-/// compared by the slices that both have of a round.
+/// compared by the rounds that both have.
 pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
     let by = By::of(threads, cpus);
     let speeds: Vec<Vec<OfRound>> =
@@ -199,12 +234,14 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
     let (known, unknown): (Vec<usize>, Vec<usize>) =
         (0..series.len()).partition(|index| !speeds[*index].is_empty());
     let unknown: Vec<&Series> = unknown.into_iter().map(|index| &series[index]).collect();
+    let best = fastest(&speeds);
     let unranked = unknown.iter().map(|one| Unranked {
         name: one.design.name,
         missing: one.missing.as_ref().map(ToString::to_string).unwrap_or_default(),
+        may_be_best: best.is_none_or(|best| bound(&series[best], one).low <= ZONE),
     });
     let mut ranking = Ranking { by, unranked: unranked.collect(), ..Ranking::default() };
-    let Some(best) = fastest(&speeds) else { return ranking };
+    let Some(best) = best else { return ranking };
     let beside_best = |index: usize| (index, advantage(&speeds[best], &speeds[index]));
     let mut order: Vec<(usize, Ratio)> = known.into_iter().map(beside_best).collect();
     order.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
@@ -218,7 +255,7 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
         ranking.places.push(Place {
             design: one.design,
             rank: leader.1,
-            throughput: spread(&values(own)),
+            throughput: spread(&values(&of_rounds(own))),
             best_is_faster,
             standing: Standing::of(&best_is_faster),
             lost_percent_at_most: lost_percent_at_most(unknown.fold(1.0, f64::max)),
@@ -240,8 +277,7 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
 /// the best by more than the zone: also with the best, which only seems to be it. The place has
 /// what is lost at most beside designs without a figure.
 fn lost(places: &[Place], index: usize) -> Option<f64> {
-    let may_be_best =
-        |(i, place): &(usize, &Place)| *i != index && place.best_is_faster.low <= ZONE;
+    let may_be_best = |(i, place): &(usize, &Place)| *i != index && place.may_be_best();
     let others = places.iter().enumerate().filter(may_be_best);
     let most = others
         .map(|(_, other)| advantage(&other.slices, &places[index].slices).high)
@@ -284,15 +320,16 @@ pub(super) mod tests {
             update_ns: None,
             unreclaimed_peak: 0,
             checksum_errors: 0,
-            slices: vec![(0, throughput); 5],
+            slices: (0..5).map(|round| (round, throughput)).collect(),
         }
     }
 
-    fn series(name: &str, ns: f64, noise: f64, count: usize) -> Series {
+    /// A design that takes so long, in as many rounds of a slice.
+    pub(in crate::advise) fn series(name: &str, ns: f64, noise: f64, count: usize) -> Series {
         let all = designs(bench::advise::Workload::Table);
         let mut one = Series::new(all.iter().find(|one| one.name == name).expect(name));
         let wobble = [0.0, 1.0, -1.0, 0.5, -0.5];
-        let value = |slice| (0, ns * (1.0 + noise * wobble[slice % 5]));
+        let value = |slice| (slice as u32, ns * (1.0 + noise * wobble[slice % 5]));
         one.ns = (0..count).map(value).collect();
         one.cpu_ns.clone_from(&one.ns);
         one
@@ -327,14 +364,14 @@ pub(super) mod tests {
         let mut few = series("std-mutex", 10.0, 0.0, 40);
         few.ns.truncate(4);
         let mut slow = series("quiescence", 5.0, 0.0, 40);
-        slow.cpu_ns = vec![(0, 30.0); 40];
+        slow.cpu_ns.iter_mut().for_each(|(_, ns)| *ns = 30.0);
         let none = Series { cpu_ns: Vec::new(), ..series("papaya", 1.0, 0.0, 0) };
         let ranking = rank(&[few.clone(), slow.clone(), none], 4, 2);
         assert_eq!(ranking.by, By::Cpu);
         assert_eq!(ranks(&ranking), [(1, "std-mutex"), (2, "quiescence")]);
         assert_eq!(ranking.places[0].throughput.median, 2e8, "as many threads as have CPUs");
         assert_eq!(ranking.unranked.len(), 1, "without a figure there is no rank");
-        slow.cpu_ns = vec![(0, 4.0); 40];
+        slow.cpu_ns.iter_mut().for_each(|(_, ns)| *ns = 4.0);
         let ranking = rank(&[few, slow], 1, 2);
         assert_eq!((ranks(&ranking), ranking.by), (vec![(1, "quiescence")], By::Wall));
         assert_eq!(ranking.unranked[0].name, "std-mutex");
@@ -360,9 +397,36 @@ pub(super) mod tests {
             assert_eq!(ranking.unranked[0].name, "std-mutex");
             ranking.places[0].lost_percent_at_most
         };
-        assert!((50.0..53.0).contains(&lost(30.0, 40).unwrap()), "twice as fast at most");
+        assert!((49.9..50.1).contains(&lost(30.0, 40).unwrap()), "twice as fast at most");
         assert!(lost(55.0, 40).unwrap() < 12.0);
-        assert_eq!([lost(80.0, 40), lost(80.0, 2)], [Some(0.0), None], "of two slices");
+        assert_eq!([lost(80.0, 40), lost(80.0, 1)], [Some(0.0), None], "of one slice");
+    }
+
+    /// The best was the one with the greatest median of all slices. A lock that counted in the fast
+    /// rounds only was called the best beside one that was twice as fast in each of them, and what
+    /// was equal to it was called equal.
+    #[test]
+    fn the_best_is_no_slower_than_another_one_in_the_rounds_of_both() {
+        let rounds = |name, ns: [f64; 2], first| {
+            let all = series(name, 1.0, 0.0, 20);
+            let of_round = |(round, _): &(u32, f64)| (*round, ns[usize::from(*round < 11)]);
+            Series { ns: all.ns.iter().skip(first).map(of_round).collect(), ..all }
+        };
+        let lock = rounds("parking_lot-mutex", [10.0, 40.0], 9);
+        let fast = rounds("mutex-per-value", [5.0, 20.0], 0);
+        let ranking = rank(&[lock, fast], 2, 2);
+        assert_eq!(ranks(&ranking), [(1, "mutex-per-value"), (2, "parking_lot-mutex")]);
+        assert_eq!(ranking.places[1].best_is_faster.median.round(), 2.0);
+        let mut lucky = rounds("quiescence", [4.0, 4.0], 18);
+        lucky.ns = [[lucky.ns[0]; 3], [lucky.ns[1]; 3]].concat();
+        let steady = rounds("mutex-per-value", [5.0, 5.0], 0);
+        let ranking = rank(&[lucky, steady], 2, 2);
+        let behind = |name| {
+            let place = ranking.places.iter().find(|place| place.design.name == name);
+            place.expect(name).best_is_faster.median
+        };
+        assert_eq!(behind("mutex-per-value"), 1.0, "much is known of it");
+        assert!(behind("quiescence") < 1.0, "{ranking:?}");
     }
 
     /// "At most 0 % lost" was said of the first, where the second may be twice as fast.

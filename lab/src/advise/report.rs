@@ -18,7 +18,6 @@ use crate::record::Block;
 
 use super::TEXTS;
 use super::curves::Curves;
-use super::decide::{self, ZONE};
 use super::leaves::LeafFigure;
 use super::rank::{By, Place, Ranking, spread_percent};
 use super::run::Run;
@@ -63,18 +62,27 @@ impl Report<'_> {
         ranked + self.checksum_errors_in_sweeps
     }
 
-    /// Why nothing is recommended, if the run was not good enough.
+    /// The tables that no design can be recommended for.
+    pub(super) fn open(&self) -> Vec<&Ranking> {
+        verdict::open(&self.tables, &verdict::advice(&self.tables))
+    }
+
+    /// Why no design is recommended, for one of the tables at least.
     pub(super) fn too_noisy(&self) -> Option<String> {
-        decide::too_noisy(&verdict::advice(&self.tables), &self.tables, &self.run)
+        let RunVerdict { counted, drawn, .. } = self.run;
+        let percent = self.run.counted_percent().floor();
+        let open = match self.open().first()?.may_be_best().len() {
+            0 => "nothing was measured".to_owned(),
+            open => format!("each of {open} designs may be the best"),
+        };
+        Some(format!("{open}; {counted} of {drawn} slices count, {percent} %"))
     }
 
     /// What to take; nothing where nothing can be recommended for its speed.
     pub(super) fn advice(&self) -> Vec<Advice<'_>> {
-        match self.too_noisy() {
-            None if self.checksum_errors() == 0 && !self.asked.workload.asks_more_than_speed() => {
-                verdict::advice(&self.tables)
-            }
-            _ => Vec::new(),
+        match self.checksum_errors() == 0 && !self.asked.workload.asks_more_than_speed() {
+            true => verdict::advice(&self.tables),
+            false => Vec::new(),
         }
     }
 
@@ -92,20 +100,13 @@ impl Report<'_> {
             let slices = self.run.counted;
             paragraphs.push(format!("Interrupted: the ranking is from {slices} slices."));
         }
-        if let Some(why) = self.too_noisy() {
-            paragraphs.push(match self.interrupted {
-                true => format!("Nothing is recommended: {why}."),
-                false => format!("Too noisy to recommend: {why}. {}", TEXTS["again"]),
-            });
-            paragraphs.extend(self.still_known());
-            return paragraphs;
-        }
-        let advice = self.advice();
         paragraphs.extend(verdict::paragraphs(
-            &advice,
+            &self.advice(),
+            &self.tables,
             &self.sweeps,
             self.asked.workload.value_bytes,
         ));
+        paragraphs.extend(self.of_what_is_open());
         if let Some(path) = tree::path(&self.asked.workload) {
             paragraphs.extend(path.paragraphs(self.places(), &self.leaves));
         }
@@ -118,9 +119,19 @@ impl Report<'_> {
         paragraphs
     }
 
-    /// What holds in spite of the noise.
-    fn still_known(&self) -> Vec<String> {
-        let mut known = Vec::new();
+    /// Why nothing is recommended, for one table or both, what to do, and what is known.
+    fn of_what_is_open(&self) -> Vec<String> {
+        let Some(why) = self.too_noisy() else { return Vec::new() };
+        let again = &TEXTS[if self.run.is_raised { "again" } else { "again-raised" }];
+        let mut known = vec![match self.interrupted {
+            true => format!("Nothing is recommended: {why}."),
+            false => format!("Too noisy to recommend one design: {why}. {again}"),
+        }];
+        let of_table = |table: &Ranking| {
+            let text = verdict::what_is_open(table)?;
+            Some(verdict::of_table(&self.tables, table.keys, text))
+        };
+        known.extend(self.open().into_iter().filter_map(of_table));
         let cost = |id: &str| {
             let rows = &self.costs.as_ref()?.rows;
             let ns = rows.iter().find(|row| row.id == id)?.ns?.median;
@@ -132,20 +143,6 @@ impl Report<'_> {
             known.push(format!(
                 "Known all the same: with a single thread a lock takes {lock}, a read lock \
                  {shared}, and an RCU read {rcu}."
-            ));
-        }
-        let is_out = |name: &&str| {
-            let mut places = self.tables.iter().flat_map(|table| &table.places);
-            places.any(|place| place.design.name == *name && place.best_is_faster.low > ZONE)
-        };
-        let names = self.places().iter().map(|place| place.design.name);
-        let out: Vec<&str> = names.filter(is_out).collect();
-        if !out.is_empty() {
-            known.push(format!(
-                "At {} % reads these are slower than the best by more than {:.0} %: {}.",
-                units::percent(self.asked.workload.reads_percent),
-                100.0 * (ZONE - 1.0),
-                verdict::listed(&out)
             ));
         }
         known
@@ -237,12 +234,15 @@ impl Report<'_> {
     /// here, describe it there, and raise the version if a reader of the old one would go wrong.
     pub(super) fn document(&self) -> Value {
         let advice = self.advice();
-        let (first, last) = (advice.first(), advice.last());
-        let choice = last.map(|one| one.choice.design);
+        let of = |table: &Ranking| advice.iter().find(|one| one.keys.contains(&table.keys));
         let table = self.tables.last();
+        let last = table.and_then(of);
+        let choice = last.map(|one| one.choice.design);
         let small = self.tables.split_last().and_then(|(_, others)| others.first());
-        let recommended = json!({ "recommended": first.map(|one| one.choice.design.name) });
-        let small = small.map(|table| merged([json!(table), recommended]));
+        let small = small.map(|table| {
+            let name = of(table).map(|one| one.choice.design.name);
+            merged([json!(table), json!({ "recommended": name })])
+        });
         let equal = last.map_or(&[][..], |one| &one.set);
         let equal: Vec<&str> = equal.iter().map(|place| place.design.name).collect();
         json!({
@@ -261,7 +261,7 @@ impl Report<'_> {
             "unranked": table.map_or(&[][..], |table| &table.unranked),
             "small": small,
             "equal": equal,
-            "lost_percent_at_most": last.and_then(|one| one.lost_percent_at_most),
+            "lost_percent_at_most": last.map(|one| one.lost_percent_at_most),
             "sweeps": self.sweeps,
             "curves": self.curves,
             "flips": self.sweeps.iter().flat_map(Sweep::flips).collect::<Vec<_>>(),

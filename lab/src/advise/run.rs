@@ -21,8 +21,10 @@ use crate::{costs, draw, keys};
 const QUICK_RANKING: Duration = Duration::from_millis(9_000);
 const QUICK_ALL: Duration = Duration::from_millis(13_500);
 
-/// Fewer rounds of a ranking tell nothing of where words lie in memory.
-const ROUNDS_MIN: u32 = 3;
+/// Rounds of each design at least: the interval of few is wide.
+const ROUNDS_MIN: u32 = 6;
+/// The same in sweeps, and at most.
+const ROUNDS_OF_SWEEP: [u32; 2] = [3, 6];
 
 /// Where the large table does not fit the caches, this many keys with their values do.
 const KEYS_SMALL: usize = 1_000;
@@ -98,7 +100,8 @@ impl Run<'_> {
         let Some(mut contenders) = first else { return };
         track.deadline = self.deadline(QUICK_ALL);
         self.leaves(&tables[0], report, &mut track);
-        if self.args.skip.contains(&Part::Sweep) || report.too_noisy().is_some() {
+        let is_open = report.open().iter().any(|table| table.keys == tables[0].len() as u64);
+        if self.args.skip.contains(&Part::Sweep) || is_open {
             return;
         }
         if self.workload.threads_from().is_some() {
@@ -186,13 +189,8 @@ impl Run<'_> {
 
     /// A sweep has fewer and shorter rounds than the ranking: there are many points.
     pub(super) fn sweep_rounds(&self) -> Rounds {
-        let rounds = if self.args.quick { 1 } else { self.workload.rounds.min(2) };
-        Rounds {
-            run_for: self.workload.run_for() / rounds,
-            least: rounds,
-            most: rounds,
-            until: None,
-        }
+        let [least, most] = ROUNDS_OF_SWEEP.map(|rounds| rounds.min(self.workload.rounds));
+        Rounds { run_for: self.workload.run_for() * 2 / least, least, most, until: None }
     }
 
     /// When `after` will have passed since the start: never, where a time is given.

@@ -96,10 +96,11 @@ impl Path {
             return format!("{more}{} has no place in this ranking{elsewhere}.", self.design);
         };
         let (first, times) = (first.design.name, units::figures(leaf.best_is_faster.median));
-        if self.asks_more_than_speed {
-            return format!("{more}; the first of the ranking, {first}, is {times} times as fast.");
-        }
         match leaf.standing {
+            _ if self.asks_more_than_speed && leaf.is_behind() => {
+                format!("{more}; the first of the ranking, {first}, is {times} times as fast.")
+            }
+            _ if self.asks_more_than_speed => format!("{more}."),
             Standing::In => "The measurement agrees with the tree.".to_owned(),
             _ if leaf.is_behind() => {
                 format!("The measurement disagrees here: {first} is {times} times as fast.")

@@ -3,14 +3,15 @@
 //! It follows from the ranking by rules that are written down here, and that prefer the simple:
 //! among the designs that are shown to be equal to the best ([`super::decide`]), the one that asks
 //! least of its users ([`super::simplicity`]) is recommended, with what that loses at most. A
-//! workload of two tables has one recommendation where a design is equal to the best of both.
+//! workload of two tables has one recommendation where a design is equal to the best of both. Of a
+//! table without a recommendation it says which designs may be the best.
 
 use std::collections::BTreeSet;
 
 use bench::units;
 
 use super::TEXTS;
-use super::decide::{Standing, ZONE};
+use super::decide::ZONE;
 use super::rank::{Place, Ranking};
 use super::simplicity::defers;
 use super::sweep::{Sweep, is_plain_lock};
@@ -20,8 +21,7 @@ const ADVANTAGE_WORTH_IT: f64 = 1.3;
 
 /// The design to take: the simplest of those that are shown to be equal to the best.
 pub(super) fn recommended(places: &[Place]) -> Option<&Place> {
-    let shown = places.iter().filter(|place| place.standing == Standing::In);
-    shown.min_by_key(|place| place.simplicity())
+    places.iter().filter(|place| place.is_shown()).min_by_key(|place| place.simplicity())
 }
 
 /// What there is to take for one table, or for all.
@@ -38,7 +38,7 @@ pub(super) struct Advice<'a> {
     /// All designs of that table.
     pub(super) places: &'a [Place],
     /// What is lost at most with the choice, in per cent.
-    pub(super) lost_percent_at_most: Option<f64>,
+    pub(super) lost_percent_at_most: f64,
 }
 
 /// What to take: one answer for all tables where there is one, or an answer for each.
@@ -52,57 +52,89 @@ pub(super) fn advice(tables: &[Ranking]) -> Vec<Advice<'_>> {
 /// What is equal to the best of each of these tables.
 fn common(tables: &[Ranking]) -> Option<Advice<'_>> {
     let last = tables.last()?;
-    let everywhere = |name: &str, is_so: fn(Standing) -> bool| {
-        let is_it = |place: &Place| place.design.name == name && is_so(place.standing);
+    let everywhere = |name: &str, is_so: fn(&Place) -> bool| {
+        let is_it = |place: &Place| place.design.name == name && is_so(place);
         tables.iter().all(|table| table.places.iter().any(is_it))
     };
-    let is_equal = |place: &&Place| everywhere(place.design.name, Standing::is_in_set);
-    let is_shown = |place: &&&Place| everywhere(place.design.name, |one| one == Standing::In);
+    let is_equal = |place: &&Place| everywhere(place.design.name, |one| one.standing.is_in_set());
+    let is_shown = |place: &&&Place| everywhere(place.design.name, Place::is_shown);
     let set: Vec<&Place> = last.places.iter().filter(is_equal).collect();
     let choice = *set.iter().find(is_shown)?;
     let unsure = set.iter().filter(|place| !is_shown(place)).map(|place| place.design.name);
     let places = tables.iter().flat_map(|table| &table.places);
     let of_choice = places.filter(|place| place.design.name == choice.design.name);
-    let lost = of_choice.map(|place| place.lost_percent_at_most);
-    let lost_percent_at_most = lost.reduce(|a, b| Some(a?.max(b?)))?;
+    let lost = of_choice.filter_map(|place| place.lost_percent_at_most);
+    let lost_percent_at_most = lost.fold(0.0, f64::max);
     let keys = tables.iter().map(|table| table.keys).collect();
     let unsure = unsure.collect();
     Some(Advice { keys, choice, set, unsure, places: &last.places, lost_percent_at_most })
 }
 
-/// What to do, a paragraph for each thing to know.
-pub(super) fn paragraphs(advice: &[Advice<'_>], sweeps: &[Sweep], value_bytes: u32) -> Vec<String> {
-    let (Some(first), Some(last)) = (advice.first(), advice.last()) else { return Vec::new() };
-    let is_one_of_several = advice.len() > 1;
-    let mut paragraphs: Vec<String> =
-        advice.iter().map(|one| what_to_take(one, is_one_of_several)).collect();
-    // What follows is of one table only.
-    let tables: Vec<u64> = advice.iter().flat_map(|one| one.keys.iter().copied()).collect();
-    let of_table = |keys: Option<&u64>, text: String| match keys {
-        Some(keys) if tables.len() > 1 => format!("With {} keys: {text}", units::count(*keys)),
+/// The tables that no advice holds for.
+pub(super) fn open<'a>(tables: &'a [Ranking], advice: &[Advice<'_>]) -> Vec<&'a Ranking> {
+    let is_known = |table: &Ranking| advice.iter().any(|one| one.keys.contains(&table.keys));
+    tables.iter().filter(|table| !is_known(table)).collect()
+}
+
+/// What is known of a table that no advice holds for, if anything is.
+pub(super) fn what_is_open(table: &Ranking) -> Option<String> {
+    let (open, behind): (Vec<&Place>, Vec<&Place>) =
+        table.places.iter().partition(|place| place.may_be_best());
+    let simplest = open.into_iter().min_by_key(|place| place.simplicity())?;
+    let lost = simplest.lost_percent_at_most.map_or_else(String::new, |lost| {
+        format!(" The first, the simplest, loses at most {} % of the best speed.", lost.ceil())
+    });
+    let behind: Vec<&str> = behind.into_iter().map(|place| place.design.name).collect();
+    let text = format!(
+        "Each of these may be the best: {}.{lost} Slower than the best by more than {:.0} %: {}.",
+        listed(&table.may_be_best()),
+        100.0 * (ZONE - 1.0),
+        listed(&behind)
+    );
+    (!behind.is_empty()).then_some(text)
+}
+
+/// The text, with what table it is of, if there are several.
+pub(super) fn of_table(tables: &[Ranking], keys: u64, text: String) -> String {
+    match tables {
+        [_, _, ..] => format!("With {} keys: {text}", units::count(keys)),
         _ => text,
+    }
+}
+
+/// What to do, a paragraph for each thing to know.
+pub(super) fn paragraphs(
+    advice: &[Advice<'_>],
+    tables: &[Ranking],
+    sweeps: &[Sweep],
+    value_bytes: u32,
+) -> Vec<String> {
+    let (Some(first), Some(last)) = (advice.first(), advice.last()) else { return Vec::new() };
+    let take = |one: &Advice<'_>| match one.keys[..] {
+        [keys] => of_table(tables, keys, what_to_take(one)),
+        _ => what_to_take(one),
     };
+    let mut paragraphs: Vec<String> = advice.iter().map(take).collect();
+    // What follows is of one table only.
     let price = price(last.choice, value_bytes);
-    paragraphs.extend(price.map(|text| of_table(tables.last(), text)));
+    let (small, large) = (first.keys[0], last.keys[last.keys.len() - 1]);
+    paragraphs.extend(price.map(|text| of_table(tables, large, text)));
     let name = first.choice.design.name;
     let sentences = sweeps.iter().flat_map(|sweep| sweep.sentences(name));
-    paragraphs.extend(sentences.map(|text| of_table(tables.first(), text)));
+    paragraphs.extend(sentences.map(|text| of_table(tables, small, text)));
     let mut said = BTreeSet::new();
     let is_new = |one: &&Advice<'_>| said.insert(one.choice.design.name);
     paragraphs.extend(advice.iter().filter(is_new).map(|one| when_not(one.choice, one.places)));
     paragraphs
 }
 
-fn what_to_take(advice: &Advice<'_>, is_one_of_several: bool) -> String {
+fn what_to_take(advice: &Advice<'_>) -> String {
     let Advice { choice, set, unsure, keys, places, .. } = advice;
     let name = choice.design.name;
-    let mut text = match &keys[..] {
-        [keys] if is_one_of_several => format!("With {} keys: ", units::count(*keys)),
-        _ => String::new(),
-    };
+    let mut text = format!("Take {name}: {}.", choice.design.about.idea);
     if set.len() > 1 {
         let names: Vec<&str> = set.iter().map(|place| place.design.name).collect();
-        let lost = advice.lost_percent_at_most.unwrap_or(100.0).ceil();
+        let lost = advice.lost_percent_at_most.ceil();
         let take = match set.len() - unsure.len() {
             1 => "Take the other",
             _ if unsure.is_empty() => "Take the simplest",
@@ -112,16 +144,14 @@ fn what_to_take(advice: &Advice<'_>, is_one_of_several: bool) -> String {
             [] => String::new(),
             unsure => format!(", as far as is known of {}", listed(unsure)),
         };
-        text.push_str(&format!(
+        text = format!(
             "These {} are equal for this workload, within {:.0} %{unsure}: {}. {take}, the first \
              in the order of --help: {name}; at most {lost} % lost. Its idea: {}.",
             set.len(),
             100.0 * (ZONE - 1.0),
             listed(&names),
             choice.design.about.idea
-        ));
-    } else {
-        text.push_str(&format!("Take {name}: {}.", choice.design.about.idea));
+        );
     }
     let mut there = String::new();
     if let [small, large] = keys[..] {
@@ -209,8 +239,9 @@ pub(super) fn listed<S: AsRef<str>>(names: &[S]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::rank::Latency;
-    use crate::advise::rank::tests::place;
+    use crate::advise::decide::Standing;
+    use crate::advise::rank::tests::{place, series};
+    use crate::advise::rank::{Latency, rank};
     use crate::advise::sweep::{Over, Point};
 
     fn table(places: &[Place]) -> Vec<Ranking> {
@@ -220,7 +251,11 @@ mod tests {
     }
 
     fn told(places: &[Place], sweeps: &[Sweep]) -> String {
-        paragraphs(&advice(&table(places)), sweeps, 64).join("\n")
+        all_told(&table(places), sweeps)
+    }
+
+    fn all_told(tables: &[Ranking], sweeps: &[Sweep]) -> String {
+        paragraphs(&advice(tables), tables, sweeps, 64).join("\n")
     }
 
     #[test]
@@ -256,13 +291,13 @@ mod tests {
             (both.len(), both[0].choice.design.name, both[0].set.len()),
             (1, "quiescence", 2)
         );
-        let text = paragraphs(&both, &[], 64).join("\n");
+        let text = all_told(&agree, &[]);
         assert!(text.contains("quiescence and quiescence-qsbr. Take the simplest"), "{text}");
         assert!(text.contains("holds for both tables: 1,000 keys, which fit the caches"), "{text}");
         let differ = tables(&[place("std-mutex", 1, 2.0), place("quiescence", 2, 1.0)]);
         let each: Vec<&str> = advice(&differ).iter().map(|one| one.choice.design.name).collect();
         assert_eq!(each, ["quiescence", "std-mutex"]);
-        let text = paragraphs(&advice(&differ), &[], 64).join("\n");
+        let text = all_told(&differ, &[]);
         assert!(text.contains("With 1,000 keys: These 2 are equal"), "{text}");
     }
 
@@ -351,7 +386,7 @@ mod tests {
             Point { value: 50.0, places: tables[0].places.clone() },
         ];
         let sweep = Sweep { over: Over::ReadsPercent, own: 99.0, points };
-        let text = paragraphs(&advice(&tables), &[sweep], 64).join("\n");
+        let text = all_told(&tables, &[sweep]);
         assert!(text.contains("With 50,000 keys: An update takes 100 ns"), "{text}");
         assert!(text.contains("With 1,000 keys: The answer is the same at 50 % reads"), "{text}");
     }
@@ -367,8 +402,43 @@ mod tests {
         assert!(with(7).contains("the slowest of 7 took 4.00 µs"), "{}", with(7));
     }
 
+    /// So many rounds of designs that take so long, the first of them with more noise.
+    fn raced(ns: &[(&str, f64)], rounds: usize) -> Vec<Ranking> {
+        let noise = |name: &str| if name == "std-mutex" { 0.4 } else { 0.01 };
+        let series = |&(name, ns): &(&str, f64)| series(name, ns, noise(name), rounds);
+        vec![rank(&ns.iter().map(series).collect::<Vec<_>>(), 2, 2)]
+    }
+
+    /// Nothing was said but that the run was too noisy, where two of all designs were open.
+    #[test]
+    fn what_may_be_the_best_is_named_where_the_choice_may_lose_too_much() {
+        let all = [("quiescence", 10.0), ("std-mutex", 11.0), ("std-rwlock", 90.0)];
+        let tables = raced(&all, 6);
+        assert!(advice(&tables).is_empty(), "{tables:?}");
+        let text = what_is_open(open(&tables, &[])[0]).unwrap();
+        let expected = "Each of these may be the best: std-mutex and quiescence. The first, the \
+                        simplest, loses at most";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.ends_with("Slower than the best by more than 15 %: std-rwlock."), "{text}");
+        let (one_round, none) = (raced(&all, 1), [Ranking::default()]);
+        assert_eq!(what_is_open(open(&one_round, &[])[0]), None, "all of them may be");
+        assert_eq!(what_is_open(open(&none, &advice(&none))[0]), None);
+    }
+
+    /// A table that was open cost the answer for the other one.
+    #[test]
+    fn one_table_of_two_has_its_answer() {
+        let mut tables = raced(&[("quiescence", 10.0), ("std-rwlock", 90.0)], 6);
+        tables.extend(raced(&[("quiescence", 10.0), ("std-mutex", 11.0)], 6));
+        (tables[0].keys, tables[1].keys) = (1_000, 50_000);
+        let text = all_told(&tables, &[]);
+        assert!(text.contains("With 1,000 keys: Take quiescence: "), "{text}");
+        let open: Vec<u64> = open(&tables, &advice(&tables)).iter().map(|one| one.keys).collect();
+        assert_eq!(open, [50_000]);
+    }
+
     #[test]
     fn nothing_measured_recommends_nothing() {
-        assert!(paragraphs(&[], &[], 64).is_empty());
+        assert!(all_told(&[], &[]).is_empty());
     }
 }

@@ -1,21 +1,19 @@
 //! What rounds say: better, worse, the same, or not yet known.
 //!
 //! A round is a pair of runs, one of each program, close to each other in time. The ratio of costs
-//! is taken within each pair, and the interval of its median is a bootstrap over the pairs (Efron
-//! and Tibshirani, "An introduction to the bootstrap", 1993, chapter 13). Rounds are looked at
-//! again and again until all is decided, which gives chance several tries: the interval is that of
-//! 99.8 %, shared out among all figures that decide (Bonferroni), and a difference has to be larger
-//! than the threshold besides.
+//! is taken within each pair, and the interval of its median is that of the sign test: Student's
+//! would be wide wherever one pair in ten is far off. Rounds are looked at again and again until
+//! all is decided, which gives chance several tries: the interval is that of 99.8 %, shared out
+//! among all figures that decide (Bonferroni), and a difference has to be larger than the threshold
+//! besides.
 
-use bench::statistics::{Ratio, bootstrap_ratio};
+use bench::statistics::{Ratio, surer_ratio};
 use serde::Serialize;
 
 /// How often the intervals of one look miss, all together.
 const MISS: f64 = 0.002;
 
-/// Below so many pairs a bootstrap of the median is too narrow: from ten pairs on, and with 99 %,
-/// six in a hundred noisy comparisons without a difference were condemned, and from these on one in
-/// two hundred.
+/// The range of so many pairs misses once in 16,384 times, which is sure enough for 32 figures.
 pub(super) const ROUNDS_MIN: usize = 15;
 
 /// What is said of a figure; of several, the greatest of these.
@@ -55,9 +53,8 @@ impl Rule {
     /// Judges the costs of both sides, pair by pair. Of fewer pairs than [`ROUNDS_MIN`] there is
     /// no interval, and the verdict is open.
     pub(super) fn judge(&self, base: &[f64], new: &[f64]) -> (Option<Ratio>, Verdict) {
-        let confidence = 1.0 - MISS / self.figures.max(1) as f64;
-        let is_enough = base.len() >= ROUNDS_MIN;
-        let ratio = is_enough.then(|| bootstrap_ratio(new, base, confidence));
+        let miss = MISS / self.figures.max(1) as f64;
+        let ratio = (base.len() >= ROUNDS_MIN).then(|| surer_ratio(new, base, miss));
         (ratio, ratio.map_or(Verdict::TooNoisy, |ratio| self.verdict(&ratio)))
     }
 

@@ -325,8 +325,10 @@ impl Run {
         const METRICS: [(&str, &str, &str); 2] =
             [("operations", "1/s", "operations_per_second"), ("CPU", "ns", "cpu_ns_per_operation")];
         let case = text(&document["workload"]["name"]);
+        // Of threads that had no CPUs at once the rate is of CPU time, in one program or both.
+        let known = &METRICS[usize::from(document["ranked_by"] == "cpu")..];
         for design in list(&document["designs"]) {
-            for (number, (metric, unit, field)) in METRICS.into_iter().enumerate() {
+            for (number, &(metric, unit, field)) in known.iter().enumerate() {
                 let of = [&*case, metric, unit].map(str::to_owned);
                 self.add(of, design, number == 0, [&design[field], &design["missing"]]);
             }
@@ -375,6 +377,23 @@ mod tests {
                 assert!(load.parse::<Load>().is_err(), "{load}");
             }
         }
+    }
+
+    /// The operations of a second by CPU time were compared with those by time, where only an older
+    /// version ranked by it.
+    #[test]
+    fn advice_by_cpu_time_was_compared_with_advice_by_time() {
+        let keys = |by: &str| {
+            let rate = json!({"median": 4.0});
+            let design = json!({"name": "r", "operations_per_second": rate,
+                                "cpu_ns_per_operation": rate});
+            let run = Run::of(&json!({"schema": "quiescence/advise", "ranked_by": by,
+                                      "workload": {"name": "w"}, "designs": [design]}));
+            run.unwrap().keys().cloned().collect::<Vec<_>>()
+        };
+        let [wall, cpu] = ["wall", "cpu"].map(keys);
+        assert!(wall.iter().all(|key| !cpu.contains(key)), "{wall:?} {cpu:?}");
+        assert!(wall.len() == 2 && cpu.len() == 1 && cpu[0].is_first, "{cpu:?}");
     }
 
     /// Its blank was cut off after it had been split, and it was never split again.

@@ -73,7 +73,7 @@ pub(crate) struct CompareArgs {
     /// Measure at most this many pairs [default: 400; --save: 40]
     #[arg(long, value_name = "N", value_parser = within(15..=10_000))]
     rounds: Option<u32>,
-    /// Use this seed to shuffle the order within the pairs, and for the intervals
+    /// Use this seed to shuffle the order within the pairs
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Let the candidate do this many per cent more work than it counts: for trials of this command

@@ -83,10 +83,10 @@ impl Report<'_> {
             cells
         };
         let ends = self.ends(top);
-        if ends.is_empty() && top != 0 {
-            output.paragraph("No function costs more or less in B than in A.");
-        } else {
+        if !ends.is_empty() {
             output.table(output::table(&HEADER, 1.., ends.into_iter().map(row)));
+        } else if top != 0 {
+            output.paragraph("No function costs more or less in B than in A.");
         }
         output.picture(|| self.graph("As wide as after (B): red grew, blue shrank", 1));
         output.picture(|| self.graph("As wide as before (A): blue shrank or is gone", 0));

@@ -37,6 +37,17 @@ fn files_are_compared_for_a_unit_of_work() {
 }
 
 #[test]
+fn of_no_functions_a_table_without_lines_was_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let (a, b) = (file(directory.path(), "a.txt", BEFORE), file(directory.path(), "b.txt", AFTER));
+    let output = rcu(["diff", "--top", "0"]).args([&a, &b]).output().unwrap();
+    let (stdout, _) = expect_code(&output, 0);
+    assert!(stdout.contains("per cent of all samples"), "{stdout}");
+    assert!(!stdout.contains("with callees"), "{stdout}");
+    assert!(!stdout.contains("No function costs more"), "some do: {stdout}");
+}
+
+#[test]
 fn a_profile_may_come_out_of_a_pipe_and_be_as_deep_as_a_recursion() {
     let directory = tempfile::tempdir().unwrap();
     let a = file(directory.path(), "a.txt", BEFORE);

@@ -176,7 +176,7 @@ fn a_range_of_threads_draws_a_curve_of_every_design_for_each_load() {
     let pictures = directory.path().join("p");
     let lines: String = (0..50).map(|line| format!("{line}\n")).collect();
     let keys = file(directory.path(), "keys", lines);
-    let mut command = rcu("--threads 1..2 --run-ms 5 --rounds 1 --skip costs".split(' '));
+    let mut command = rcu("--threads 1..2 --run-ms 5 --rounds 3 --skip costs".split(' '));
     command.arg("--pictures").arg(&pictures).arg("--keys").arg(keys);
     let (output, document) = documented(&mut command);
     let (stdout, is_noisy) = advised(&output);

@@ -21,7 +21,7 @@ use serde_json::Value;
 pub(crate) use told::{expect_code, fails, prints, told};
 
 /// Flags that make a run as short as a run can be: of a table, and of what has no keys.
-pub(crate) const TINY: [&str; 6] = ["--run-ms", "5", "--rounds", "2", "--max-keys", "50"];
+pub(crate) const TINY: [&str; 6] = ["--run-ms", "5", "--rounds", "4", "--max-keys", "50"];
 const WITHOUT_KEYS: &[&str] = TINY.split_at(4).0;
 
 /// Commands that measure nothing.
