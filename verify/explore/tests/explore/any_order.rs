@@ -166,9 +166,9 @@ proptest! {
                 let (variant, stays) = ((tree - 6) / 2, tree % 2 == 1);
                 let options = small(VARIANTS[variant], qhimark);
                 let start = Sequence::after((u64::MAX >> 1) - 2);
-                let tickless = cpus - tickless.min(cpus)..cpus;
-                let on = Cpus { tickless: tickless.clone().fold(0, |set, cpu| set | 1 << cpu), ..on };
-                let tree = Tree::starting_at(start, options, store, Intact).with_tickless(tickless);
+                let last = cpus - tickless.min(cpus)..cpus;
+                let on = Cpus { tickless: last.clone().fold(0, |set, cpu| set | 1 << cpu), ..on };
+                let tree = Tree::starting_at(start, options, store, Intact).with_tickless(last);
                 walk(tree, &on, stays, schedule)
             }
         };
