@@ -138,18 +138,8 @@ fn does(environment: (&str, &str), themes: &str) -> Value {
 
 /// Those that no step of `verify/mutants` asks for alone.
 #[test]
-fn floods_of_callbacks_are_clean() {
-    does(BEST, "floods");
-}
-
-#[test]
-fn domains_with_hardly_any_room_keep_their_limits() {
-    does(BEST, "limits");
-}
-
-#[test]
-fn what_is_left_alone_is_freed_in_time() {
-    does(BEST, "quiet");
+fn floods_domains_with_hardly_any_room_and_what_is_left_alone_are_clean() {
+    ["floods", "limits", "quiet"].into_iter().for_each(|theme| _ = does(BEST, theme));
 }
 
 #[test]
