@@ -237,6 +237,7 @@ fn an_unknown_mutant_is_refused_with_the_known_ones() {
     let (stdout, stderr) = expect_code(&run(["--mutant", "no-such"]), 2);
     assert!(stdout.is_empty(), "{stdout}");
     let (names, _) = expect_code(&run(["--list-mutants"]), 0);
+    assert!(names.lines().any(|name| name == "no-scan"), "{names}");
     for name in names.lines() {
         assert!(stderr.contains(name), "{name} is not named: {stderr}");
     }

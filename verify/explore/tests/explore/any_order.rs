@@ -140,7 +140,12 @@ fn walk<E: Engine + Clone + Hash + Debug>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3_000))]
+    #![proptest_config(ProptestConfig {
+        cases: 3_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
     /// Tree RCU from right before the counter of grace periods wraps, and with CPUs without ticks;
     /// half of the time CPUs stay in the kernel in the end, so that only what a variant does about
     /// holdouts ends a grace period.
