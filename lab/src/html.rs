@@ -199,8 +199,15 @@ impl Write for Escaped<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// The values of an attribute, in their order.
+    pub(crate) fn attribute(svg: &str, name: &str) -> Vec<f64> {
+        let start = format!(" {name}=\"");
+        let values = svg.split(&start).skip(1);
+        values.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
+    }
 
     #[test]
     fn a_picture_of_its_own_has_colours_where_no_variables_are_known() {

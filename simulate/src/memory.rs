@@ -414,9 +414,7 @@ mod tests {
     /// What CPU 0 closes, of the files of eight CPUs.
     fn closed(seed: u64) -> Memory {
         let mut memory = seeded(seed, 8, &[("slab_drawn_cpus", 8)]);
-        (0..64).for_each(|_| {
-            memory.allocate(0, 0, &COSTS);
-        });
+        (0..64).for_each(|_| _ = memory.allocate(0, 0, &COSTS));
         memory
     }
 
@@ -430,9 +428,7 @@ mod tests {
         );
         let open = memory.open.iter().flatten().count() as u64;
         assert!(open > 4, "{open}");
-        (0..64).for_each(|_| {
-            memory.free(0, 0, 1_000_000, &COSTS);
-        });
+        (0..64).for_each(|_| _ = memory.free(0, 0, 1_000_000, &COSTS));
         assert_eq!(memory.seen().frees, 64 - open);
         assert!(memory.objects[0].is_empty());
     }
@@ -499,13 +495,9 @@ mod tests {
     #[test]
     fn the_zones_lock_is_held_for_all_list_operations() {
         let mut memory = memory(1, &[("slab_partial_objects", 0), ("slab_node_pages", 0)]);
-        (0..OBJECTS).for_each(|_| {
-            memory.allocate(0, 0, &COSTS);
-        });
+        (0..OBJECTS).for_each(|_| _ = memory.allocate(0, 0, &COSTS));
         memory.clear();
-        (0..OBJECTS).for_each(|_| {
-            memory.free(0, 0, 1_000_000, &COSTS);
-        });
+        (0..OBJECTS).for_each(|_| _ = memory.free(0, 0, 1_000_000, &COSTS));
         let SlabUse { zone_lock_visits: visits, zone_lock_held_ns: held, .. } = memory.seen();
         assert!(visits > 30 && held / visits > 2 * 142, "{held} ns in {visits} visits");
     }

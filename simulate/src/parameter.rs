@@ -174,9 +174,8 @@ mod tests {
         assert!(K::all().len() >= 10);
         for choice in K::all() {
             assert_eq!(Choice::named(choice.name).as_ref(), Ok(choice));
-            let mut names: Vec<_> = choice.parameters.iter().map(|each| each.name).collect();
-            names.sort_unstable();
-            names.dedup();
+            let names = choice.parameters.iter().map(|each| each.name);
+            let names: std::collections::BTreeSet<_> = names.collect();
             assert_eq!(names.len(), choice.parameters.len(), "{}", choice.name);
             for each in &choice.parameters {
                 assert!((each.min..=each.max).contains(&each.value), "{}", each.name);

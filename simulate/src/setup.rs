@@ -155,35 +155,3 @@ impl Setup {
         self.warm_up + self.duration
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_cannot_be_is_refused_with_the_reason() {
-        assert_eq!(Setup::default().check(), Ok(()));
-        let wrong = [
-            (Setup { cpus: 0, ..Setup::default() }, "at least 1"),
-            (Setup { cpus: 4_097, ..Setup::default() }, "at most 4096"),
-            (Setup { hz: 99, ..Setup::default() }, "100 to 1000"),
-            (Setup { hz: 1_001, ..Setup::default() }, "100 to 1000"),
-            (Setup { duration: 0, ..Setup::default() }, "must last"),
-            (Setup { duration: 3_601 * SECOND, ..Setup::default() }, "an hour"),
-            (Setup { warm_up: u64::MAX, ..Setup::default() }, "an hour"),
-            (Setup { budget_ppm: 1_000_001, ..Setup::default() }, "1000000"),
-            (Setup { slice: 0, ..Setup::default() }, "slice"),
-            (Setup { softirq_runs: 0, ..Setup::default() }, "1 to 1000"),
-            (Setup { ksoftirqd_percent: 0, ..Setup::default() }, "1 to 100"),
-            (Setup { idle_look_every: 1, ..Setup::default() }, "or 1000 to"),
-            (Setup { idle_look_every: u64::MAX, ..Setup::default() }, "an hour"),
-            (Setup { background_every: 1, ..Setup::default() }, "or 10000 to"),
-            (Setup { background_every: u64::MAX, ..Setup::default() }, "an hour"),
-            (Setup { timeline: 10_001, ..Setup::default() }, "at most 10000"),
-        ];
-        for (setup, reason) in wrong {
-            let refused = setup.check().unwrap_err().to_string();
-            assert!(refused.contains(reason), "{refused}");
-        }
-    }
-}

@@ -342,15 +342,15 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn tree() -> Tree {
-        // So small that each file is moved, unlinked and linked again many times.
-        Tree::read(Path::new(env!("CARGO_MANIFEST_DIR")), 40).expect("our sources")
+    /// Of so many files of our own; of 40 each is moved, unlinked and linked again many times.
+    fn load(entries: usize, threads: usize, quiescent_every: usize) -> Load {
+        let tree = Tree::read(Path::new(env!("CARGO_MANIFEST_DIR")), entries).expect("our sources");
+        Load { tree: Arc::new(tree), threads, quiescent_every }
     }
 
     #[test]
     fn every_path_of_a_real_tree_is_found_and_no_other_and_changes_are_seen() {
-        let tree = Tree::read(Path::new(env!("CARGO_MANIFEST_DIR")), 10_000).expect("our sources");
-        let load = Load { tree: Arc::new(tree), threads: 1, quiescent_every: 16 };
+        let load = load(10_000, 1, 16);
         let bench = Bench::new(Engine::ALL[0], &load, false);
         let look_up = |path: &[&'static str]| bench.look_up(&bench.domain.read(), path);
         for id in 1..=load.tree.entries.len() as Id {
@@ -370,10 +370,9 @@ mod tests {
 
     #[test]
     fn every_engine_looks_up_what_is_there_and_ends_grace_periods() {
-        let tree = Arc::new(tree());
         for engine in Engine::ALL {
             for quiescent_every in [16, LOOK_UPS] {
-                let load = Load { tree: Arc::clone(&tree), threads: 2, quiescent_every };
+                let load = load(40, 2, quiescent_every);
                 let work = work(engine, &load, Duration::from_millis(30));
                 assert!(work.values[..3].iter().all(|value| *value > 0.0), "{engine}: {work:?}");
                 let seen = latencies(engine, &load, Duration::from_millis(30));
@@ -389,16 +388,14 @@ mod tests {
     /// A reader that got no CPU within the time was measured as if it had no callbacks.
     #[test]
     fn callbacks_of_each_reader_are_measured_however_short_the_time() {
-        let tree = Arc::new(tree());
-        let load = Load { tree: Arc::clone(&tree), threads: 8, quiescent_every: 16 };
+        let load = load(40, 8, 16);
         let [callbacks, _] = histograms(Engine::ALL[0], &load, Duration::ZERO);
         assert!(callbacks.len() >= 8, "{}", callbacks.len());
     }
 
     #[test]
     fn nothing_is_lazy() {
-        let tree = Arc::new(tree());
-        let load = Load { tree: Arc::clone(&tree), threads: 1, quiescent_every: 16 };
+        let load = load(40, 1, 16);
         for engine in Engine::ALL {
             let bench = Bench::new(engine, &load, true);
             assert_eq!(bench.domain.tuning().lazy, Duration::ZERO);

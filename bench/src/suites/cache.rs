@@ -115,6 +115,8 @@ mod tests {
             let measured: Vec<&str> = case.rivals.iter().map(|form| form.name).collect();
             let forms: Vec<&str> = lesson.what.forms.iter().map(|form| form.name()).collect();
             assert_eq!(measured, forms);
+            let mut values = case.rivals.iter().flat_map(|form| form.values.iter().flatten());
+            assert!(values.all(|ns| *ns > 0.0 && ns.is_finite()), "{case:?}");
             let has = |part: &str| case.notes.iter().any(|note| note.contains(part));
             assert!(has("for a Rust struct") && has("published in 2005"), "{:?}", case.notes);
         }

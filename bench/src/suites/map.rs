@@ -339,9 +339,7 @@ mod tests {
         assert!(ids.contains(&"zipf-replace-99-strings/5000/1-thread".to_owned()), "{ids:?}");
         assert!(ids.contains(&"memory-strings/5000".to_owned()), "{ids:?}");
         assert!(!ids.iter().any(|id| id.starts_with("hash") || id.starts_with("bustle")));
-        let mut unique = ids.clone();
-        unique.sort();
-        unique.dedup();
+        let unique: std::collections::BTreeSet<_> = ids.iter().collect();
         assert_eq!(unique.len(), ids.len(), "{ids:?}");
     }
 

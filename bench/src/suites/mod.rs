@@ -315,16 +315,6 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_answered_with_the_known_ones() {
-        let message = choose(&["a", "z"], None).unwrap_err();
-        assert!(message.contains("\"z\"") && message.contains("a, b, c"), "{message}");
-        let message = choose(&[], Some("z")).unwrap_err();
-        assert!(message.contains("\"z\"") && message.contains("a, b, c"), "{message}");
-        let message = choose(&["a"], Some("c")).unwrap_err();
-        assert!(message.contains("--base c"), "{message}");
-    }
-
-    #[test]
     fn a_rival_that_is_left_out_is_answered_with_its_feature() {
         for source in SOURCES.iter().filter(|source| !source.is_compiled_in) {
             let name = source.module.replace('_', "-");

@@ -81,11 +81,6 @@ mod tests {
                 }
             }
         }
-        let base = Options { base: Some("seize".to_owned()), ..Options::default() };
-        assert!(prepare(&[], &base).unwrap_err().to_string().contains("--base"));
-        // It did nothing, and succeeded.
-        let other = Options { only: vec!["sieze".to_owned()], ..Options::default() };
-        assert!(prepare(&[], &other).unwrap_err().to_string().contains("called \"sieze\""));
         let build = prepare(&["build".to_owned()], &Options::default()).unwrap();
         assert!(build.planned.is_empty(), "nothing is measured for what a user compiles");
     }

@@ -143,14 +143,4 @@ mod tests {
         }
         assert_eq!(cases.len(), 6, "no other case takes time");
     }
-
-    #[test]
-    fn a_rival_that_is_in_no_table_is_refused_and_so_is_a_base() {
-        let base = Options { base: Some("seize".to_owned()), ..Options::default() };
-        assert!(matches!(prepare(&base), Err(Error::Usage(message)) if message.contains("--base")));
-        let options = Options { only: vec!["parking_lot-mutex".to_owned()], ..Options::default() };
-        assert!(
-            matches!(prepare(&options), Err(Error::Usage(message)) if message.contains("seize"))
-        );
-    }
 }

@@ -291,6 +291,9 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::Relaxed;
+
     use super::*;
     use crate::host::Quiet;
     use crate::slices::{Flaw, Judged};
@@ -304,23 +307,27 @@ mod tests {
         Case::new("case", "case", METRICS, ["a", "b", "c"].map(|name| (name, false)))
     }
 
-    /// Runs four rounds; the order of all measurements and the case.
-    fn run(seed: u64, stop_after: usize) -> (Vec<usize>, Option<Case>) {
+    /// The case after so many rounds, each of whose samples may stop the run.
+    fn measured(
+        rounds: u32,
+        seed: u64,
+        mut sample: impl FnMut(usize, u32, &AtomicBool) -> Sample,
+    ) -> Option<Case> {
         let mut host = Quiet::default();
         let flag = host.flag();
+        let mut sample = |number, round| sample(number, round, &flag);
+        let mut session = Session::new(&mut host, rounds, seed);
+        session.interleave(rounds, case(), Duration::ZERO, &mut sample)
+    }
+
+    /// Runs four rounds; the order of all measurements and the case.
+    fn run(seed: u64, stop_after: usize) -> (Vec<usize>, Option<Case>) {
         let mut order = Vec::new();
-        let case = Session::new(&mut host, 4, seed).interleave(
-            4,
-            case(),
-            Duration::ZERO,
-            &mut |number, _| {
-                order.push(number);
-                if order.len() == stop_after {
-                    flag.store(true, std::sync::atomic::Ordering::Relaxed);
-                }
-                Sample::new([(number + 1) as f64, order.len() as f64], None)
-            },
-        );
+        let case = measured(4, seed, |number, _, stops| {
+            order.push(number);
+            stops.fetch_or(order.len() == stop_after, Relaxed);
+            Sample::new([(number + 1) as f64, order.len() as f64], None)
+        });
         (order, case)
     }
 
@@ -401,13 +408,11 @@ mod tests {
 
     #[test]
     fn who_never_counts_has_a_reason_and_the_others_their_figures() {
-        let mut host = Quiet::default();
-        let mut session = Session::new(&mut host, 4, 1);
-        let mut sample = |number, _| {
+        let case = measured(4, 1, |number, _, _| {
             let judged = if number == 1 { Err(Flaw::Taken) } else { Ok(()) };
             Sample::new([1.0, 1.0], Some(judged))
-        };
-        let case = session.interleave(4, case(), Duration::ZERO, &mut sample).unwrap();
+        });
+        let case = case.unwrap();
         assert_eq!(case.rivals[0].values[0], [1.0; 4]);
         assert!(case.rivals[1].values.iter().all(Vec::is_empty));
         let missing = case.rivals[1].missing.as_ref().unwrap().to_string();
@@ -419,29 +424,24 @@ mod tests {
 
     #[test]
     fn a_case_that_is_stopped_in_its_first_round_is_none_also_where_a_try_did_not_count() {
-        let mut host = Quiet::default();
-        let flag = host.flag();
         let mut tried = 0;
-        let case =
-            Session::new(&mut host, 4, 1).interleave(4, case(), Duration::ZERO, &mut |_, _| {
-                tried += 1;
-                flag.store(tried == 2, std::sync::atomic::Ordering::Relaxed);
-                Sample::new([1.0, 1.0], Some(Err(Flaw::Taken)))
-            });
+        let case = measured(4, 1, |_, _, stops| {
+            tried += 1;
+            stops.store(tried == 2, Relaxed);
+            Sample::new([1.0, 1.0], Some(Err(Flaw::Taken)))
+        });
         assert!(case.is_none());
         assert_eq!(tried, 2, "a stop is heeded between two tries");
     }
 
     #[test]
     fn ratios_are_of_rounds_in_which_both_count() {
-        let mut host = Quiet::default();
-        let mut session = Session::new(&mut host, 6, 1);
-        let mut sample = |number: usize, round: u32| {
+        let case = measured(6, 1, |number, round, _| {
             // All tries of the first round fail for one of them.
             let judged = if (number, round) == (1, 0) { Err(Flaw::Taken) } else { Ok(()) };
             Sample::new([f64::from(round + 1).powi(2), 1.0], Some(judged))
-        };
-        let case = session.interleave(6, case(), Duration::ZERO, &mut sample).unwrap();
+        });
+        let case = case.unwrap();
         assert_eq!((case.rivals[0].values[0].len(), case.rivals[1].values[0].len()), (6, 5));
         let ratio = case.ratio("b", "a", 0).unwrap();
         assert_eq!((ratio.low, ratio.median), (1.0, 1.0), "each round with itself");

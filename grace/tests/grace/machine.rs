@@ -266,18 +266,20 @@ proptest! {
     }
 }
 
-/// Up to the first look that finds holdouts.
+/// Up to the first look that finds holdouts; then perhaps another request.
 fn with_holdouts(urgency: Option<Urgency>) -> Machine<Adaptive> {
     let mut machine = Machine::new(POLICY, Start::ZERO);
+    looks_once(&mut machine);
+    urgency.into_iter().for_each(|urgency| _ = machine.request(urgency));
+    machine
+}
+
+fn looks_once(machine: &mut Machine<Adaptive>) {
     machine.request(Urgency::Normal);
     for event in [Event::Fenced, Event::Announced, Event::Scanned { holdouts: 1 }] {
         machine.poll();
         machine.observe(event).expect("the answer fits");
     }
-    if let Some(urgency) = urgency {
-        machine.request(urgency);
-    }
-    machine
 }
 
 fn looks_before_sleep(machine: &mut Machine<Adaptive>) -> u32 {
@@ -304,11 +306,7 @@ fn hurry_ends_with_the_grace_period_that_was_wanted() {
     let mut machine = Machine::new(POLICY, Start::ZERO);
     machine.request(Urgency::Expedited);
     finish(&mut machine);
-    machine.request(Urgency::Normal);
-    for event in [Event::Fenced, Event::Announced, Event::Scanned { holdouts: 1 }] {
-        machine.poll();
-        machine.observe(event).expect("the answer fits");
-    }
+    looks_once(&mut machine);
     assert_eq!(looks_before_sleep(&mut machine), POLICY.looks_max - 1);
 }
 

@@ -144,7 +144,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(one, 0..200)
 }
 
-fn answer(action: Action, drained: bool) -> Option<Event> {
+/// What the machine waits for; a check finds the index drained, or not.
+pub(crate) fn answer(action: Action, drained: bool) -> Option<Event> {
     Some(match action {
         Action::Idle => return None,
         Action::Queue(_) => Event::Queued,
@@ -212,7 +213,14 @@ fn a_grace_period_may_begin_while_callbacks_are_handed_out() {
     assert_eq!(phase("begin-while-handing-out"), Phase::Idle);
 }
 
-/// Begins an expedited grace period and goes to its second scan, whose index has a reader in it.
+/// One in the second scan of an expedited grace period, whose index has a reader in it.
+fn second_scan<D: Delay>(delay: D) -> SrcuMachine<D> {
+    let mut machine = SrcuMachine::new(delay, Sequence::after(0));
+    in_second_scan(&mut machine);
+    machine
+}
+
+/// Begins an expedited grace period and goes to its second scan.
 fn in_second_scan<D: Delay, S: Steps>(machine: &mut SrcuMachine<D, S>) {
     machine.request(Urgency::Expedited);
     while machine.sequence().phase() != Phase::Scan2 {
@@ -238,8 +246,7 @@ fn failing_run<D: Delay, S: Steps>(machine: &mut SrcuMachine<D, S>) -> (u32, Wai
 
 /// How many runs fail before the worker first waits, with the tick not coming.
 fn runs_before_a_wait<D: Delay>(delay: D) -> u32 {
-    let mut machine = SrcuMachine::new(delay, Sequence::after(0));
-    in_second_scan(&mut machine);
+    let mut machine = second_scan(delay);
     (1..10_000).find(|_| !failing_run(&mut machine).1.is_none()).unwrap_or(u32::MAX)
 }
 
@@ -273,8 +280,7 @@ fn expedited_runs_make_two_checks_and_three_and_normal_ones_one_and_two() {
 #[test]
 fn the_first_release_candidate_delays_callbacks_too() {
     let delay_of = |delay: Published| {
-        let mut machine = SrcuMachine::new(delay, Sequence::after(0));
-        in_second_scan(&mut machine);
+        let mut machine = second_scan(delay);
         failing_run(&mut machine);
         machine.tick(2); // the timer wheel makes two of one
         loop {
@@ -298,8 +304,7 @@ fn waits_grow_with_the_age_up_to_ten_jiffies() {
         (Published::FIRST_DIFF, [1, 1, 1, 2, 10]),
         (Published::V5_18, [0; 5]),
     ] {
-        let mut machine = SrcuMachine::new(delay, Sequence::after(0));
-        in_second_scan(&mut machine);
+        let mut machine = second_scan(delay);
         let waits = [0, 1, 1, 1, 50].map(|jiffies| {
             machine.tick(jiffies);
             failing_run(&mut machine).1
@@ -310,8 +315,7 @@ fn waits_grow_with_the_age_up_to_ten_jiffies() {
 
 #[test]
 fn naps_grow_by_half_from_microseconds_to_ten_jiffies() {
-    let mut machine = SrcuMachine::new(AdaptiveDelay::at(250), Sequence::after(0));
-    in_second_scan(&mut machine);
+    let mut machine = second_scan(AdaptiveDelay::at(250));
     let mut naps = Vec::new();
     for _ in 0..20 {
         naps.push(failing_run(&mut machine).1);
@@ -334,12 +338,10 @@ fn a_parameter_that_makes_no_sense_panics_nowhere() {
                 wait_jiffies_max: most,
                 ..AdaptiveDelay::at(0)
             };
-            let mut machine = SrcuMachine::new(delay, Sequence::after(0));
-            in_second_scan(&mut machine);
+            let mut machine = second_scan(delay);
             failing_run(&mut machine);
             let few = AdaptiveDelay { runs_max: 0, wait_jiffies_max: 0, ..delay };
-            let mut machine = SrcuMachine::new(few, Sequence::after(0));
-            in_second_scan(&mut machine);
+            let mut machine = second_scan(few);
             (0..100).for_each(|_| assert!(!failing_run(&mut machine).1.is_none()));
         }
     }

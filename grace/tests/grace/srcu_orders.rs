@@ -11,6 +11,8 @@ use grace::srcu::{
 };
 use grace::steps::Without;
 
+use crate::srcu::answer;
+
 /// Requests, and ticks. Few of each, or there are very many states.
 const EACH: u8 = 3;
 
@@ -46,16 +48,9 @@ impl State {
 
     /// What comes next, with a check that succeeds or not.
     fn event(&self, drained: bool) -> Option<Event> {
-        Some(match self.machine.pending() {
-            Action::Idle => return None,
-            Action::Await if !self.queued => return None,
-            Action::Await => Event::Runs,
-            Action::Queue(_) => Event::Queued,
-            Action::Check { .. } => Event::Checked { drained },
-            Action::Spin { .. } => Event::Spun,
-            Action::Flip { .. } => Event::Flipped,
-            Action::HandOut { .. } => Event::HandedOut,
-        })
+        let pending = self.machine.pending();
+        let waits = pending == Action::Await && !self.queued;
+        if waits { None } else { answer(pending, drained) }
     }
 
     /// Takes one of five steps, if it is possible: a request, in a hurry or not; a tick; what comes

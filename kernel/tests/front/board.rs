@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 
+use kernel::engine::tree::Variant;
 use kernel::{
     CpuSet, GracePeriods, Head, Hook, Interrupt, Kernel, Options, Platform, Refused, TreeRcu, Zone,
 };
@@ -296,6 +297,32 @@ macro_rules! under_each_engine {
     })*};
 }
 pub(crate) use under_each_engine;
+
+/// Numbers that look random, the same for each seed.
+#[derive(Debug)]
+pub(crate) struct Dice(Cell<u64>);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Cell::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+
+    pub(crate) fn roll(&self, sides: u64) -> u64 {
+        self.0.set(self.0.get().wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1));
+        (self.0.get() >> 33) % sides
+    }
+}
+
+/// Tree RCU of all kernels; what they wait for is so much.
+pub(crate) fn variants(wait: u32) -> [Variant; 5] {
+    [
+        Variant::V3_15,
+        Variant::V0 { period: wait },
+        Variant::V1 { flag_after_jiffies: wait },
+        Variant::V2 { sched_qs_jiffies: wait },
+        Variant::Today,
+    ]
+}
 
 /// Two CPUs, of which CPU 1 is idle.
 pub(crate) fn with_one_idle() -> Rc<Machine<2>> {

@@ -8,11 +8,11 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::{any, array, env};
 
-use kernel::engine::tree::Variant;
 use kernel::{GracePeriods, Interrupt, Options};
 
 use crate::board::{
-    Machine, TICK_NS, callback, on, run_callback, scheduling, under_each_engine, with_meanwhile,
+    Dice, Machine, TICK_NS, callback, on, run_callback, scheduling, under_each_engine, variants,
+    with_meanwhile,
 };
 
 const CPUS: usize = 5;
@@ -67,19 +67,13 @@ impl Cpu {
 struct World<E> {
     machine: Rc<Machine<CPUS, E>>,
     cpus: [Cpu; CPUS],
-    dice: Cell<u64>,
+    dice: Dice,
     clock: Cell<u64>,
     /// When the callbacks were queued that have not run.
     callbacks: RefCell<BTreeSet<u64>>,
 }
 
 impl<E: GracePeriods<CPUS> + 'static> World<E> {
-    fn roll(&self, sides: u64) -> u64 {
-        let next = self.dice.get().wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        self.dice.set(next);
-        (next >> 33) % sides
-    }
-
     fn moment(&self) -> u64 {
         self.clock.set(self.clock.get() + 1);
         self.clock.get()
@@ -95,7 +89,7 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
 
     /// Queues a callback on this CPU, which perhaps queues another.
     fn call(self: &Rc<Self>) {
-        let (world, asked, again) = (self.clone(), self.moment(), self.roll(8) == 0);
+        let (world, asked, again) = (self.clone(), self.moment(), self.dice.roll(8) == 0);
         self.callbacks.borrow_mut().insert(asked);
         let run = move || {
             world.assert_over(asked);
@@ -104,7 +98,7 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
                 world.call();
             }
         };
-        let head = callback(self.roll(3) as u32 * 100, Box::new(run));
+        let head = callback(self.dice.roll(3) as u32 * 100, Box::new(run));
         // SAFETY: it is nobody else's.
         unsafe { self.machine.kernel.call(head, run_callback) }.expect("it is online");
     }
@@ -173,7 +167,7 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
             return;
         }
         // It need not say that it comes from user mode.
-        let from_user = place == State::User && self.roll(2) == 0;
+        let from_user = place == State::User && self.dice.roll(2) == 0;
         self.machine.board.clock_ns.fetch_add(TICK_NS / CPUS as u64, SeqCst);
         own.ticks.set(self.machine.tick(cpu, from_user));
     }
@@ -184,8 +178,8 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
         if self.cpus[cpu].may_switch() && on(cpu, || kernel.has_callbacks()) {
             self.go(cpu, State::Kernel);
             self.switch(cpu);
-            let budget = 1 + self.roll(8);
-            on(cpu, || while kernel.run_callbacks(cpu, budget) && self.roll(4) != 0 {});
+            let budget = 1 + self.dice.roll(8);
+            on(cpu, || while kernel.run_callbacks(cpu, budget) && self.dice.roll(4) != 0 {});
             self.switch(cpu);
             self.go(cpu, state);
         }
@@ -216,14 +210,14 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
         let waiters = &self.cpus[cpu].waiters;
         waiters.set(waiters.get() + 1);
         let meanwhile = Rc::new(move || {
-            (0..1 + world.roll(12)).for_each(|_| world.step());
-            if world.roll(4) == 0 {
+            (0..1 + world.dice.roll(12)).for_each(|_| world.step());
+            if world.dice.roll(4) == 0 {
                 world.jiffy();
             }
             world.calm(cpu);
             world.go(cpu, State::Kernel);
         });
-        let (how, asked) = (self.roll(4), self.moment());
+        let (how, asked) = (self.dice.roll(4), self.moment());
         let wait = || match how {
             0 => kernel.synchronize(),
             1 => kernel.synchronize_expedited(),
@@ -239,13 +233,13 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
     }
 
     fn step(self: &Rc<Self>) {
-        let (kernel, cpu) = (&self.machine.kernel, self.roll(CPUS as u64) as usize);
-        let (own, by) = (&self.cpus[cpu], self.roll(CPUS as u64) as usize);
+        let (kernel, cpu) = (&self.machine.kernel, self.dice.roll(CPUS as u64) as usize);
+        let (own, by) = (&self.cpus[cpu], self.dice.roll(CPUS as u64) as usize);
         let state = own.state.get();
         if !own.is_online() {
             let heir = &self.cpus[by];
             match state {
-                State::Offline if self.roll(4) == 0 => self.start(cpu),
+                State::Offline if self.dice.roll(4) == 0 => self.start(cpu),
                 State::Dying if heir.state.get() == State::Kernel && !heir.is_in_nmi() => {
                     self.bury(cpu, by);
                 }
@@ -257,7 +251,7 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
         let is_in_kernel = state == State::Kernel || own.is_in_handler();
         let can_enter = own.levels.borrow().len() < 4 && !own.is_in_nmi();
         let waiters = || self.cpus.iter().map(|own| own.waiters.get()).sum::<u32>();
-        match self.roll(27) {
+        match self.dice.roll(27) {
             0..3 if is_in_kernel => self.section(cpu, true),
             3..6 => self.section(cpu, false),
             6..10 => self.tick(cpu),
@@ -286,7 +280,7 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
         online().for_each(|cpu| self.calm(cpu));
         self.go(0, State::Kernel);
         (0..CPUS).filter(is_in(State::Dying)).for_each(|cpu| self.bury(cpu, 0));
-        let all_rest = self.roll(2) == 0;
+        let all_rest = self.dice.roll(2) == 0;
         for cpu in online().filter(|cpu| all_rest || cpu % 2 == 1) {
             self.go(cpu, State::Kernel);
             self.go(cpu, if cpu == 3 { State::User } else { State::Idle });
@@ -305,13 +299,7 @@ impl<E: GracePeriods<CPUS> + 'static> World<E> {
 }
 
 fn run<E: GracePeriods<CPUS> + 'static>(seed: u64) {
-    let variants = [
-        Variant::V3_15,
-        Variant::V0 { period: 3 },
-        Variant::V1 { flag_after_jiffies: 3 },
-        Variant::V2 { sched_qs_jiffies: 3 },
-        Variant::Today,
-    ];
+    let variants = variants(3);
     let small = |options: &mut Options| {
         let tree = &mut options.tree;
         tree.variant = variants[seed as usize % variants.len()];
@@ -323,7 +311,7 @@ fn run<E: GracePeriods<CPUS> + 'static>(seed: u64) {
     let world = Rc::new(World {
         machine: Rc::new(Machine::<CPUS, E>::with(0, small)),
         cpus: array::from_fn(|_| Cpu::default()),
-        dice: Cell::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        dice: Dice::new(seed),
         clock: Cell::new(0),
         callbacks: RefCell::default(),
     });

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 use kernel::{GracePeriods, TreeRcu};
 
 use crate::board::{
-    Machine, TICK_NS, callback, on, run_callback, section, under_each_engine, with_meanwhile,
+    Dice, Machine, TICK_NS, callback, on, run_callback, section, under_each_engine, with_meanwhile,
     with_nmi,
 };
 
@@ -52,17 +52,6 @@ impl Shared {
     }
 }
 
-/// Numbers that look random, the same for each seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-}
-
 /// A CPU, which is a thread.
 struct Cpu<E: 'static> {
     machine: &'static Machine<CPUS, E>,
@@ -86,7 +75,7 @@ impl<E: GracePeriods<CPUS> + 'static> Cpu<E> {
         std::thread::yield_now();
     }
 
-    fn read(&self, dice: &mut Dice) {
+    fn read(&self, dice: &Dice) {
         section(|| {
             let object = self.shared.look(self.number, dice.roll(SLOTS as u64) as usize);
             for step in 0..dice.roll(20) {
@@ -100,7 +89,7 @@ impl<E: GracePeriods<CPUS> + 'static> Cpu<E> {
         });
     }
 
-    fn update(&self, dice: &mut Dice) {
+    fn update(&self, dice: &Dice) {
         let (kernel, shared) = (&self.machine.kernel, self.shared);
         let object = shared.made.fetch_add(1, SeqCst) + 1;
         let slot = &shared.slots[dice.roll(SLOTS as u64) as usize];
@@ -121,7 +110,7 @@ impl<E: GracePeriods<CPUS> + 'static> Cpu<E> {
     }
 
     /// Idle or in user mode, with interrupts in which there are sections.
-    fn rest(&self, dice: &mut Dice) {
+    fn rest(&self, dice: &Dice) {
         let Self { machine, number, .. } = *self;
         let is_idle = dice.roll(2) == 0;
         let kernel = &machine.kernel;
@@ -154,12 +143,12 @@ impl<E: GracePeriods<CPUS> + 'static> Cpu<E> {
 
     fn live(&self, steps: usize, seed: u64) {
         let Self { machine, number, shared } = *self;
-        let mut dice = Dice(seed * 1_000 + number as u64);
+        let dice = Dice::new(seed * 1_000 + number as u64);
         for _ in 0..steps {
             match dice.roll(24) {
-                0..8 => self.read(&mut dice),
-                8..13 => self.update(&mut dice),
-                13..16 => self.rest(&mut dice),
+                0..8 => self.read(&dice),
+                8..13 => self.update(&dice),
+                13..16 => self.rest(&dice),
                 16 if number == CPUS - 1 => self.unplug(),
                 17 if dice.roll(8) == 0 => machine.kernel.barrier().expect("in no section"),
                 _ => self.jiffy(),

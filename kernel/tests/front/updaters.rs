@@ -6,10 +6,9 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::SeqCst;
 
-use kernel::engine::tree::Variant;
 use kernel::{GracePeriods, Head, Refused, Zone};
 
-use crate::board::{Machine, on, section, under_each_engine, with_one_idle};
+use crate::board::{Machine, on, section, under_each_engine, variants, with_one_idle};
 
 /// Its head is at its beginning.
 #[repr(C)]
@@ -134,13 +133,7 @@ fn a_cookie_is_done_after_a_full_grace_period() {
 
 #[test]
 fn synchronize_on_the_only_cpu_waits_for_nothing() {
-    for variant in [
-        Variant::V3_15,
-        Variant::V0 { period: 3 },
-        Variant::V1 { flag_after_jiffies: 3 },
-        Variant::V2 { sched_qs_jiffies: 3 },
-        Variant::Today,
-    ] {
+    for variant in variants(3) {
         let machine = Machine::<20>::with(1, |options| options.tree.variant = variant);
         on(0, || machine.kernel.synchronize()).unwrap();
         machine.free(0);

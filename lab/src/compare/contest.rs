@@ -495,24 +495,4 @@ mod tests {
             soon *= 2;
         }
     }
-
-    #[test]
-    fn a_figure_that_is_missing_has_its_reason_and_no_number() {
-        let key = key("a", true, "read", true);
-        let run = |cost: Option<f64>, quality| Run {
-            figures: vec![(key.clone(), cost.ok_or("threads never ran at once".to_owned()))],
-            quality,
-        };
-        let mut pair = pairs(vec![key.clone()], &[]).remove(0);
-        let (whole, half) = (run(Some(2.0), Quality::Disturbed), run(None, Quality::Incomplete));
-        pair.add(&whole, &half);
-        assert!(pair.base.is_empty() && pair.new.is_empty(), "{pair:?}");
-        assert_eq!(pair.missing.as_deref(), Some("threads never ran at once"));
-        pair.add(&whole, &whole);
-        assert!(!is_incomplete(&[whole.clone(), whole.clone()]) && is_incomplete(&[whole, half]));
-        assert_eq!((&pair.base[..], &pair.new[..]), (&[2.0][..], &[2.0][..]));
-        let mut contest = contest(vec![pair]);
-        contest.judge();
-        assert_eq!(contest.exit(), Exit::Undecided, "one pair decides nothing");
-    }
 }

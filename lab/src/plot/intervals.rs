@@ -258,6 +258,7 @@ fn bar(svg: &mut Markup, class: &str, middle: f64, [from, to]: [f64; 2]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::html::tests::attribute;
 
     #[test]
     fn marks_enclose_all_values() {
@@ -284,15 +285,11 @@ mod tests {
         assert!(svg.contains("<title>&lt;a&gt;: +1 % (-2 to inf; published: -1)</title>"), "{svg}");
         assert!(svg.contains("change, %") && svg.contains("class=\"guide\""), "{svg}");
         assert!(!svg.contains("NaN"), "{svg}");
-        let numbers = |name: &str| -> Vec<f64> {
-            let start = format!(" {name}=\"");
-            let values = svg.split(&start).skip(1);
-            values.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
-        };
+        let are_in = |name, most| attribute(&svg, name).iter().all(|at| (0.0..=most).contains(at));
         for name in ["x1", "x2", "cx"] {
-            assert!(numbers(name).iter().all(|x| (0.0..=WIDTH).contains(x)), "{name}: {svg}");
+            assert!(are_in(name, WIDTH), "{name}: {svg}");
         }
-        assert!(numbers("cy").iter().all(|y| (0.0..=BAR).contains(y)), "in the only row: {svg}");
+        assert!(are_in("cy", BAR), "in the only row: {svg}");
     }
 
     #[test]

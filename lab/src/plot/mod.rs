@@ -201,6 +201,7 @@ fn figure(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::html::tests::attribute;
 
     #[test]
     fn names_at_the_ends_of_lines_do_not_overlap_and_stay_inside() {
@@ -222,11 +223,8 @@ mod tests {
         let all: Vec<Line> = (0..40).map(line).collect();
         let axis = Axis::new("t", Scale::Bars, bench::units::figures);
         let svg = lines("CPUs", &axis, &["1", "2"].map(str::to_owned), &all).into_string();
-        let places = svg.split(" name\" x=\"").skip(1).map(|rest| {
-            let y = rest.split("y=\"").nth(1).unwrap().split('"').next().unwrap();
-            y.parse::<f64>().unwrap()
-        });
-        let places: Vec<f64> = places.collect();
+        let names = svg.split(" name\" x=\"").skip(1);
+        let places: Vec<f64> = names.map(|rest| attribute(rest, "y")[0]).collect();
         assert!(places.len() == 40 && places.iter().all(|&y| y > 0.0), "{places:?}");
     }
 

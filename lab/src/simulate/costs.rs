@@ -150,16 +150,6 @@ mod tests {
     }
 
     #[test]
-    fn nanoseconds_become_picoseconds() {
-        let measured = of_rows(rows_without(""), Needs::Memory).unwrap();
-        let Measured { instruction, l1_hit, atomic_increment, .. } = measured;
-        assert_eq!((instruction, l1_hit, atomic_increment), (250, 1_500, 6_000));
-        let costs = Costs::measured(&measured);
-        assert_eq!((costs.atomic_transfer, costs.lock), (50_000, 16_000));
-        assert_eq!(costs.read_transfer, 50_500);
-    }
-
-    #[test]
     fn what_is_missing_of_memory_is_named_and_of_the_kernel_is_as_ever() {
         for (place, (missing, _)) in rows_without("").enumerate() {
             let without = of_rows(rows_without(missing), Needs::Memory);

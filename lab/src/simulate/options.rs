@@ -189,12 +189,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_set_by_name() {
-        let set: Set = "blimit=10,20".parse().unwrap();
-        assert_eq!((set.name.as_str(), set.values), ("blimit", vec![10, 20]));
-    }
-
-    #[test]
     fn lists_are_sweeps() {
         let args = typed("--engine poll,tick --cpus 4,64 --tickless on,off --set a=1 --set b=2,3");
         let what_if = args.unwrap().what_if;

@@ -111,6 +111,7 @@ mod tests {
     use simulate::timeline::Holdout;
 
     use super::*;
+    use crate::html::tests::attribute;
 
     fn panel(title: &str) -> Panel {
         let held = Holdout {
@@ -128,13 +129,6 @@ mod tests {
             grace_period(2_500, None, None),
         ];
         Panel { title: title.to_owned(), grace_periods }
-    }
-
-    /// The values of an attribute, in their order.
-    fn attribute(svg: &str, name: &str) -> Vec<f64> {
-        let start = format!(" {name}=\"");
-        let values = svg.split(&start).skip(1);
-        values.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
     }
 
     /// Where the bars of this class begin, and how wide they are.

@@ -257,13 +257,4 @@ mod tests {
         };
         assert_eq!(options("--set hz=100,1000 --set cpus=2"), options("--hz 100,1000 --cpus 2"));
     }
-
-    #[test]
-    fn delay_functions_without_a_number_are_left_out_unless_they_are_named() {
-        let runs = resolve("--set looks=20", false).unwrap();
-        assert_eq!(runs.len(), VARIANTS.len() - 1);
-        assert!(runs.iter().all(|run| run.variant != "adaptive"));
-        let named = resolve("--set looks=20 --variant final,adaptive", false).unwrap_err();
-        assert!(named.to_string().contains("adaptive has no number looks"));
-    }
 }

@@ -156,6 +156,8 @@ impl Domain {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -173,18 +175,18 @@ mod tests {
         }
     }
 
-    fn domain(latency: &str) -> Domain {
-        let latency = format!(r#"{{"latency": {latency}}}"#);
-        serde_json::from_str(&latency).unwrap()
+    fn domain(latency: Value) -> Domain {
+        serde_json::from_value(json!({"latency": latency})).unwrap()
     }
 
     #[test]
     fn quantiles_are_of_the_time_between() {
-        let earlier = domain(r#"[{"below_ns": 1024, "count": 1000}]"#);
-        let later = domain(
-            r#"[{"below_ns": 1024, "count": 1001}, {"below_ns": 4096, "count": 98},
-                {"below_ns": 8192, "count": 1}]"#,
-        );
+        let earlier = domain(json!([{"below_ns": 1024, "count": 1000}]));
+        let later = domain(json!([
+            {"below_ns": 1024, "count": 1001},
+            {"below_ns": 4096, "count": 98},
+            {"below_ns": 8192, "count": 1},
+        ]));
         assert_eq!(later.quantile_since(&earlier, 0.5), Some(4096));
         assert_eq!(later.quantile_since(&earlier, 0.99), Some(4096));
         assert_eq!(later.quantile_since(&earlier, 1.0), Some(8192));
@@ -194,9 +196,12 @@ mod tests {
 
     #[test]
     fn no_answer_reaches_the_terminal_as_more_than_text() {
-        let line = r#"{"schema": "quiescence-stats/2", "program": "\u001b[2J", "news": 1,
-            "domains": [{"name": "a\nb", "longest_reader": {"location": "\u009b1m", "thread_name": "é"}}]}"#;
-        let answer = Answer::read(line).unwrap();
+        let reader = json!({"location": "\u{9b}1m", "thread_name": "é"});
+        let domains = json!([{"name": "a\nb", "longest_reader": reader}]);
+        let line = json!({
+            "schema": "quiescence-stats/2", "program": "\u{1b}[2J", "news": 1, "domains": domains,
+        });
+        let answer = Answer::read(&line.to_string()).unwrap();
         assert_eq!(answer.process.program, "?[2J");
         let domain = &answer.process.domains[0];
         assert_eq!(domain.name, "a?b");
@@ -211,11 +216,9 @@ mod tests {
     fn a_long_name_leaves_room_for_the_rest_of_the_table() {
         for (length, shown) in [(1, 1), (NAME_MAX, NAME_MAX), (100_000, NAME_MAX)] {
             let name = "é".repeat(length);
-            let line = format!(
-                r#"{{"schema": "quiescence-stats/2", "program": "{name}",
-                    "domains": [{{"name": "{name}"}}]}}"#
-            );
-            let answer = Answer::read(&line).unwrap();
+            let domains = [json!({"name": name})];
+            let line = json!({"schema": "quiescence-stats/2", "program": name, "domains": domains});
+            let answer = Answer::read(&line.to_string()).unwrap();
             for seen in [&answer.process.domains[0].name, &answer.process.program] {
                 assert_eq!((seen.chars().count(), seen.ends_with('…')), (shown, length > NAME_MAX));
             }
@@ -226,11 +229,9 @@ mod tests {
     /// Each was looked for among all of the answer before: two of 4 MiB took minutes.
     #[test]
     fn more_domains_than_a_process_lists_are_not_compared() {
-        let domains: Vec<_> =
-            (0..1_000).map(|number| format!("{{\"number\": {number}}}")).collect();
-        let domains = domains.join(",");
-        let line = format!(r#"{{"schema": "quiescence-stats/2", "domains": [{domains}]}}"#);
-        let answer = Answer::read(&line).unwrap();
+        let domains: Vec<_> = (0..1_000).map(|number| json!({"number": number})).collect();
+        let line = json!({"schema": "quiescence-stats/2", "domains": domains});
+        let answer = Answer::read(&line.to_string()).unwrap();
         assert_eq!(answer.process.domains.len(), DOMAINS_MAX);
         assert_eq!(answer.came["domains"].as_array().unwrap().len(), 1_000);
     }

@@ -161,7 +161,7 @@ fn a_reader_that_stays_is_waited_for_without_burning_the_cpu() {
 }
 
 #[test]
-fn engines_are_told_apart_or_the_document_says_by_how_much_they_can_differ() {
+fn engines_are_measured_on_the_tree_and_in_the_rounds_that_are_asked_for() {
     let args = "engines --case work,latency --only poll,tick --tree . --quiescent-every 400";
     let (code, document, stderr) = document(args, 6);
     assert_eq!(code, 0, "nothing is promised of engines");
@@ -181,16 +181,5 @@ fn engines_are_told_apart_or_the_document_says_by_how_much_they_can_differ() {
         let all = if is_judged { 4 * 6 } else { 6 };
         // On a machine that does something else there may be too few.
         assert!(few.max(many) <= all && (is_judged || few.min(many) == all), "{few}, {many}");
-        if few.min(many) < 6 {
-            continue;
-        }
-        for (poll, tick) in poll.as_array().unwrap().iter().zip(tick.as_array().unwrap()) {
-            assert!(tick["difference_at_most_percent"].is_null(), "the base: {tick}");
-            let end = |name| poll["ratio_to_base"][name].as_f64().expect("six rounds");
-            let is_tie = end("low") <= 1.0 && 1.0 <= end("high");
-            let most = poll["difference_at_most_percent"].as_f64();
-            assert_eq!(is_tie, most.is_some(), "{poll}");
-            assert!(most.is_none_or(|most| most >= 100.0 * (end("high") - 1.0) - 1e-6), "{poll}");
-        }
     }
 }

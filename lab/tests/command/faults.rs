@@ -171,20 +171,14 @@ fn a_file_beside_a_picture_survives() {
     }
 }
 
+/// The lines of a table were joined, and its columns were gone.
 #[test]
-fn each_command_has_a_manual_page() {
+fn each_command_has_a_manual_page_whose_tables_keep_their_lines() {
     let directory = tempfile::tempdir().unwrap();
     expect_code(&run(["man", "--dir", directory.path().to_str().unwrap()]), 0);
     for page in ["rcu.1", "rcu-bench.1", "rcu-bench-read.1"] {
         assert!(directory.path().join(page).is_file(), "{page}");
     }
-}
-
-/// The lines of a table were joined, and its columns were gone.
-#[test]
-fn the_tables_of_a_manual_page_keep_their_lines() {
-    let directory = tempfile::tempdir().unwrap();
-    expect_code(&run(["man", "--dir", directory.path().to_str().unwrap()]), 0);
     let bench = std::fs::read_to_string(directory.path().join("rcu-bench.1")).unwrap();
     let (whole, _) = expect_code(&run(["man"]), 0);
     for page in [bench, whole] {

@@ -140,11 +140,7 @@ fn who_answers_nonsense_is_not_believed() {
     let answers = ["{}\n", "", "{\"schema\": \"quiescence-stats/9\"}\n"];
     let liar = thread::spawn(move || {
         for answer in answers {
-            let (mut client, _) = listener.accept().unwrap();
-            let mut request = String::new();
-            BufReader::new(client.try_clone().unwrap()).read_line(&mut request).unwrap();
-            assert_eq!(request, "statistics\n");
-            client.write_all(answer.as_bytes()).unwrap();
+            answer_with(listener.accept().unwrap().0, answer);
         }
     });
     for reason in ["cannot read", "without an answer", "cannot read"] {
@@ -152,6 +148,14 @@ fn who_answers_nonsense_is_not_believed() {
         assert!(said.contains(reason) && shown.is_empty(), "{said}");
     }
     liar.join().unwrap();
+}
+
+/// Answers the client's request with this.
+fn answer_with(mut client: UnixStream, answer: &str) {
+    let mut request = String::new();
+    BufReader::new(client.try_clone().unwrap()).read_line(&mut request).unwrap();
+    assert_eq!(request, "statistics\n");
+    client.write_all(answer.as_bytes()).unwrap();
 }
 
 /// A listener where `rcu top` looks for that of this process.
@@ -184,10 +188,9 @@ fn answering_together(runtime: &Path, numbers: [u32; 2]) -> thread::JoinHandle<(
     let listeners = [1, 2].map(|place| listener(runtime, place));
     thread::spawn(move || {
         let clients = listeners.map(|listener| listener.accept().unwrap().0);
-        for (mut client, pid) in clients.into_iter().zip(numbers) {
-            BufReader::new(client.try_clone().unwrap()).read_line(&mut String::new()).unwrap();
+        for (client, pid) in clients.into_iter().zip(numbers) {
             let answer = r#""schema": "quiescence-stats/2", "program": "together", "pid""#;
-            client.write_all(format!("{{{answer}: {pid}}}\n").as_bytes()).unwrap();
+            answer_with(client, &format!("{{{answer}: {pid}}}\n"));
         }
     })
 }
@@ -289,9 +292,7 @@ fn a_process_that_ends_while_it_is_watched_is_said_to_have_ended() {
     let process = thread::spawn(move || {
         let answer = format!("{{\"schema\": \"quiescence-stats/2\", \"pid\": {pid}}}\n");
         for answer in [&*answer, ""] {
-            let (mut client, _) = listener.accept().unwrap();
-            BufReader::new(client.try_clone().unwrap()).read_line(&mut String::new()).unwrap();
-            client.write_all(answer.as_bytes()).unwrap();
+            answer_with(listener.accept().unwrap().0, answer);
         }
         drop(stdin);
     });

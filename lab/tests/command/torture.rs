@@ -79,10 +79,3 @@ fn without_the_program_the_answer_says_how_to_build_it() {
     assert!(stderr.contains("cargo build --release -p quiescence-torture"), "{stderr}");
     assert!(stderr.contains("Usage: rcu torture [OPTIONS]"), "{stderr}");
 }
-
-#[test]
-fn a_step_is_removed_from_another_build_of_the_library() {
-    let (names, _) = expect_code(&torture("--list-mutants"), 0);
-    assert!(names.lines().any(|name| name == "no-scan"), "{names}");
-    fails(&torture("--mutant no-scan"), 2, "cargo xtask mutants --by torture no-scan");
-}

@@ -283,10 +283,6 @@ impl World<'_> {
             holdouts.clear();
             holdouts.extend_from_slice(&self.domain.registered);
             self.domain.pass = Some(number);
-            #[cfg(test)]
-            if self.skips_last_reader {
-                holdouts.pop();
-            }
         }
         holdouts.retain(|&reader| {
             self.readers[reader].advance(now);
@@ -309,11 +305,9 @@ impl World<'_> {
             return;
         }
         let now = self.events.now();
-        for at in 0..self.domain.registered.len() {
-            let reader = self.domain.registered[at];
-            self.readers[reader].advance(now);
-            let is_inside = self.readers[reader].is_inside_since_before(began);
-            self.counted.violations += u64::from(is_inside);
+        for reader in self.readers.iter_mut().filter(|reader| reader.place.is_some()) {
+            reader.advance(now);
+            self.counted.violations += u64::from(reader.is_inside_since_before(began));
         }
     }
 }

@@ -104,9 +104,6 @@ pub(super) struct World<'a> {
     /// What has been counted: a report in the making.
     pub(super) counted: Report,
     pub(super) times: Times,
-    /// A fault that a test puts in: the last reader of the list is not scanned.
-    #[cfg(test)]
-    pub(super) skips_last_reader: bool,
 }
 
 impl<'a> World<'a> {
@@ -130,8 +127,6 @@ impl<'a> World<'a> {
             pending_ns: 0,
             counted: Report::default(),
             times: Times::default(),
-            #[cfg(test)]
-            skips_last_reader: false,
         };
         for group in &options.threads {
             for _ in 0..group.count {

@@ -102,9 +102,7 @@ mod tests {
                 buddy.give_back(taken.swap_remove(which));
             }
         }
-        taken.drain(..).for_each(|frame| {
-            buddy.give_back(frame);
-        });
+        taken.drain(..).for_each(|frame| _ = buddy.give_back(frame));
         let levels: Vec<u8> = buddy.frames.iter().map(|frame| frame.0).collect();
         let is_whole = |block: &[u8]| {
             usize::from(block[0]) == LEVELS - 1 && block[1..].iter().all(|&level| level == TAKEN)

@@ -219,19 +219,26 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    const MANY_CPUS: SchedulerTimes = SchedulerTimes::MANY_CPUS;
 
-    fn two() -> RunQueue {
-        let mut queue = RunQueue::new(SchedulerTimes::MANY_CPUS);
+    fn two(times: SchedulerTimes) -> RunQueue {
+        let mut queue = RunQueue::new(times);
         queue.add(0);
         queue.add(1);
         queue
     }
 
-    #[test]
-    fn one_that_slept_for_long_preempts_and_is_no_further_behind_than_half_a_latency() {
-        let mut queue = two();
+    /// Two, of which the first runs.
+    fn first_runs(times: SchedulerTimes) -> RunQueue {
+        let mut queue = two(times);
         assert!(queue.wake(0, 0));
         assert_eq!(queue.choose(0), Some(0));
+        queue
+    }
+
+    #[test]
+    fn one_that_slept_for_long_preempts_and_is_no_further_behind_than_half_a_latency() {
+        let mut queue = first_runs(MANY_CPUS);
         assert!(queue.wake(1, 100 * MS));
         assert_eq!(queue.runtime_of(0) - queue.runtime_of(1), 12 * MS);
         assert_eq!(queue.choose(100 * MS), Some(1));
@@ -242,20 +249,14 @@ mod tests {
         let times = SchedulerTimes::eevdf(2);
         assert_eq!(times.protected_ns, 1_400_000);
         for (ran_ns, preempts) in [(times.protected_ns - 1, false), (times.protected_ns, true)] {
-            let mut queue = RunQueue::new(times);
-            queue.add(0);
-            queue.add(1);
-            assert!(queue.wake(0, 0));
-            assert_eq!(queue.choose(0), Some(0));
+            let mut queue = first_runs(times);
             assert_eq!(queue.wake(1, ran_ns), preempts, "after {ran_ns} ns");
         }
     }
 
     #[test]
     fn one_that_is_behind_by_less_than_the_granularity_waits() {
-        let mut queue = two();
-        queue.wake(0, 0);
-        queue.choose(0);
+        let mut queue = first_runs(MANY_CPUS);
         assert!(!queue.wake(1, 4 * MS));
         assert!(!queue.tick(8 * MS), "it has not had its slice");
         assert!(queue.tick(13 * MS));
@@ -264,9 +265,7 @@ mod tests {
 
     #[test]
     fn a_kernel_thread_that_has_slept_for_ever_is_half_a_latency_behind() {
-        let mut queue = two();
-        queue.wake(0, 0);
-        queue.choose(0);
+        let mut queue = first_runs(MANY_CPUS);
         queue.add_sleeper(2);
         queue.add_sleeper(2);
         assert!(queue.wake(2, MS));
@@ -275,9 +274,7 @@ mod tests {
 
     #[test]
     fn one_that_moves_keeps_its_distance_and_is_cold_after_a_while() {
-        let (mut from, mut to) = (two(), RunQueue::new(SchedulerTimes::MANY_CPUS));
-        from.wake(0, 0);
-        from.choose(0);
+        let (mut from, mut to) = (first_runs(MANY_CPUS), RunQueue::new(MANY_CPUS));
         assert!(from.wake(1, 5 * MS));
         assert_eq!(from.choose(5 * MS), Some(1));
         assert!(!from.waits_cold(1, 9 * MS), "it runs");
@@ -294,7 +291,7 @@ mod tests {
 
     #[test]
     fn one_that_sleeps_moves_asleep() {
-        let (mut from, mut to) = (two(), RunQueue::new(SchedulerTimes::MANY_CPUS));
+        let (mut from, mut to) = (two(MANY_CPUS), RunQueue::new(MANY_CPUS));
         to.join(from.leave(1, MS), MS);
         assert!(to.is_idle() && to.wake(1, MS));
         assert_eq!(to.choose(MS), Some(1));
@@ -302,7 +299,7 @@ mod tests {
 
     #[test]
     fn two_that_never_sleep_get_half_each() {
-        let mut queue = two();
+        let mut queue = two(MANY_CPUS);
         queue.wake(0, 0);
         queue.wake(1, 0);
         queue.choose(0);

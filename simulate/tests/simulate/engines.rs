@@ -208,11 +208,9 @@ fn in_a_preemptible_kernel_cond_resched_does_nothing() {
 
 #[test]
 fn the_budget_holds_where_nobody_waits() {
-    let workload = Workload::named("dbench").unwrap();
-    let engine = EngineKind::named("on-demand").unwrap();
     let mut latencies = Vec::new();
     for budget_ppm in [20, 40, 10_000] {
-        let report = run(&Setup { budget_ppm, ..setup(8, 4_000) }, &engine, &workload).unwrap();
+        let report = named(&Setup { budget_ppm, ..setup(8, 4_000) }, "on-demand", "dbench");
         let time = report.time;
         assert!(time.engine_ns - time.background_ns < 10, "no task waits: {time:?}");
         // What was begun is finished: a little more than the budget is right.
@@ -224,10 +222,7 @@ fn the_budget_holds_where_nobody_waits() {
 
 #[test]
 fn whoever_waits_pays() {
-    let workload = Workload::named("waiter").unwrap();
-    let engine = EngineKind::named("on-demand").unwrap();
-    let with =
-        |budget_ppm| run(&Setup { budget_ppm, ..setup(8, 1_000) }, &engine, &workload).unwrap();
+    let with = |budget_ppm| named(&Setup { budget_ppm, ..setup(8, 1_000) }, "on-demand", "waiter");
     let (poor, rich) = (with(1), with(10_000));
     assert!(poor.time.engine_ppm() > 1_000, "grace periods are forced, one after the other");
     assert!(poor.time.background_ns * 10 < poor.time.engine_ns);

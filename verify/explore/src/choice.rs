@@ -29,7 +29,7 @@ impl Choice {
         }
         let (answer, _) = self.path[self.asked];
         self.asked += 1;
-        answer
+        answer % options
     }
 
     /// One of the members of a set.

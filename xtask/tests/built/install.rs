@@ -39,26 +39,9 @@ fn files(directory: &Path) -> BTreeSet<PathBuf> {
     xtask::files_below(directory).expect("a directory").into_iter().collect()
 }
 
-/// One line `NAME=VALUE` or `NAME: VALUE` of a pkg-config file, with the names in it replaced.
-fn pkg_config(file: &Path, wanted: &str) -> String {
-    let text =
-        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let mut names =
-        vec![("pcfiledir".to_owned(), file.parent().expect("a directory").display().to_string())];
-    for line in text.lines() {
-        let Some((name, value)) =
-            line.split_once('=').filter(|_| !line.contains(": ")).or(line.split_once(": "))
-        else {
-            continue;
-        };
-        let mut value = value.to_owned();
-        for (name, replacement) in &names {
-            value = value.replace(&format!("${{{name}}}"), replacement);
-        }
-        names.push((name.to_owned(), value));
-    }
-    let found = names.into_iter().find(|(name, _)| name == wanted);
-    found.unwrap_or_else(|| panic!("{} says no {wanted}:\n{text}", file.display())).1
+/// What pkg-config says that is in this file.
+fn pkg_config(file: &Path, asked: &str) -> String {
+    tool(Command::new("pkg-config").arg(asked).arg(file)).trim().to_owned()
 }
 
 /// Compiles and runs [`PROGRAM`] with nothing but what a pkg-config file says. Returns on which
@@ -72,9 +55,9 @@ fn runs_by(pkg_config_file: &Path) -> String {
         value.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     let mut compiler = Command::new("cc");
-    compiler.args(["-Wall", "-Werror"]).args(words("Cflags")).arg(&source).args(words("Libs"));
+    compiler.args(["-Wall", "-Werror"]).args(words("--cflags")).arg(&source).args(words("--libs"));
     tool(compiler.arg("-o").arg(&program));
-    let libraries = pkg_config(pkg_config_file, "libdir");
+    let libraries = pkg_config(pkg_config_file, "--variable=libdir");
     let mut program = Command::new(&program);
     tool(program.env("LD_LIBRARY_PATH", &libraries));
     tool(program.env("LD_TRACE_LOADED_OBJECTS", "1"))
@@ -82,7 +65,7 @@ fn runs_by(pkg_config_file: &Path) -> String {
 
 #[test]
 fn what_is_installed_below_a_prefix_is_complete() {
-    needs::or_return!();
+    needs::or_return!(PkgConfig);
     let directory = scratch();
     let prefix = directory.path().to_str().expect("UTF-8");
     let said = succeeds(&["install", "--prefix", prefix]);
@@ -131,16 +114,16 @@ fn libraries_are_installed_without_line_tables_but_with_symbols() {
 
 #[test]
 fn a_packager_s_directory_is_known_to_nobody_afterwards() {
-    needs::or_return!();
+    needs::or_return!(PkgConfig);
     let directory = scratch();
     let destdir = directory.path().to_str().expect("UTF-8");
     let places = ["--prefix", "/opt/q", "--libdir", "lib/here", "--includedir", "/opt/headers"];
     let said = succeeds(&[&["install", "--destdir", destdir], &places[..]].concat());
     assert!(said.lines().all(|line| line.starts_with(destdir)), "{said}");
     let file = directory.path().join("opt/q/lib/here/pkgconfig/liburcu-bp.pc");
-    assert_eq!(pkg_config(&file, "prefix"), "/opt/q");
-    assert_eq!(pkg_config(&file, "libdir"), "/opt/q/lib/here");
-    assert_eq!(pkg_config(&file, "Cflags"), "-I/opt/headers");
+    assert_eq!(pkg_config(&file, "--variable=prefix"), "/opt/q");
+    assert_eq!(pkg_config(&file, "--variable=libdir"), "/opt/q/lib/here");
+    assert_eq!(pkg_config(&file, "--cflags"), "-I/opt/headers");
     assert!(directory.path().join("opt/headers/urcu-bp.h").exists());
     for path in files(directory.path()) {
         let text = fs::read(&path).expect("it can be read");
@@ -268,7 +251,7 @@ fn a_place_that_cannot_be_written_is_named() {
 /// For its own tests the tree is found where it was built, even if it is moved.
 #[test]
 fn the_tree_s_pkg_config_files_go_where_it_goes() {
-    needs::or_return!();
+    needs::or_return!(PkgConfig);
     let tree = xtask::compat::built();
     let maps = runs_by(&tree.join("lib/pkgconfig/liburcu-memb.pc"));
     assert!(maps.contains("liburcu-memb.so.8 => "), "{maps}");

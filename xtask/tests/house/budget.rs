@@ -47,28 +47,16 @@ fn is_test(path: &str) -> bool {
 fn bare(line: &str) -> String {
     let mut bare = String::new();
     let mut rest = line;
-    while let Some(first) = rest.chars().next() {
-        let quoted = match first {
-            '"' => closed(rest, '"', usize::MAX),
-            '\'' => closed(rest, '\'', 1),
-            _ => None,
-        };
-        if rest.starts_with("//") {
-            break;
-        }
-        match quoted {
-            Some(end) => rest = &rest[end..],
-            None => {
-                bare.push(first);
-                rest = &rest[first.len_utf8()..];
-            }
-        }
+    while let Some(first) = rest.chars().next().filter(|_| !rest.starts_with("//")) {
+        let literal = matches!(first, '"' | '\'').then(|| end_of_literal(rest, first)).flatten();
+        bare.extend(literal.is_none().then_some(first));
+        rest = &rest[literal.unwrap_or(first.len_utf8())..];
     }
     bare
 }
 
-/// Where a literal ends that begins here, of so many characters at most; a lifetime does not.
-fn closed(text: &str, quote: char, most: usize) -> Option<usize> {
+/// Where a literal ends that begins with this quote; a lifetime is none.
+fn end_of_literal(text: &str, quote: char) -> Option<usize> {
     let (mut inside, mut is_escaped) = (0, false);
     for (at, of) in text.char_indices().skip(1) {
         if !is_escaped && of == quote {
@@ -76,9 +64,6 @@ fn closed(text: &str, quote: char, most: usize) -> Option<usize> {
         }
         is_escaped = !is_escaped && of == '\\';
         inside += usize::from(!is_escaped);
-        if inside > most {
-            return None;
-        }
     }
     None
 }

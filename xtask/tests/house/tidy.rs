@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::common::{files, workspace};
 
@@ -44,7 +44,7 @@ struct Programs {
 }
 
 /// What breaks a rule still: by file, how often (of `lines`: how many lines the file has).
-#[derive(Debug, Default, Deserialize, PartialEq)]
+#[derive(Debug, Default, Deserialize, Serialize, PartialEq)]
 struct Ratchets {
     columns: BTreeMap<String, usize>,
     lines: BTreeMap<String, usize>,
@@ -103,14 +103,11 @@ fn the_rules_are_kept_but_for_what_is_listed() {
     if now == known {
         return;
     }
-    let mut text = String::from("# What breaks a rule of tidy.rs still. The lists only shrink.\n");
+    let text = toml::to_string(&now).expect("lists of numbers");
+    let text = format!("# What breaks a rule of tidy.rs still. The lists only shrink.\n\n{text}");
     let mut said = String::new();
     let pairs = [("columns", &now.columns, &known.columns), ("lines", &now.lines, &known.lines)];
     for (rule, now, known) in pairs {
-        writeln!(text, "\n[{rule}]").expect("memory");
-        for (file, times) in now {
-            writeln!(text, "{file:?} = {times}").expect("memory");
-        }
         for file in now.keys().chain(known.keys()).collect::<BTreeSet<_>>() {
             let [now, known] = [now, known].map(|list| list.get(file).copied().unwrap_or(0));
             if now != known {

@@ -108,7 +108,6 @@ fn prefetch<const ONCE: bool, T>(place: &T) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::slices;
 
     /// Caches so small that a test is over at once.
     pub(crate) const TINY: Geometry = Geometry {
@@ -118,14 +117,6 @@ pub(crate) mod tests {
         last_bytes: 64 << 10,
         is_known: true,
     };
-
-    /// A load of this geometry gives a time in each of these forms.
-    pub(crate) fn all_forms(load: &dyn Fn(Form) -> Row<'static>) {
-        for form in Form::ALL {
-            let ns = slices::once(&load(form), 100);
-            assert!(ns > 0.0 && ns.is_finite(), "{}: {ns}", form.name());
-        }
-    }
 
     #[test]
     fn sets_follow_from_bytes_ways_and_lines() {

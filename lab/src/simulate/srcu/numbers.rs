@@ -172,11 +172,4 @@ mod tests {
         assert_eq!((free.no_delay_per_phase_max, free.runs_per_jiffy_max), (None, None));
         assert_eq!(free.age, Age::Ignored);
     }
-
-    #[test]
-    fn a_number_that_a_delay_function_does_not_have_is_named() {
-        let looks = [("calls".to_owned(), 5), ("looks".to_owned(), 5)];
-        assert_eq!(apply(&mut options("adaptive"), &looks), Err("looks"));
-        assert_eq!(apply(&mut options("5.18"), &[("nap_us".to_owned(), 5)]), Err("nap_us"));
-    }
 }

@@ -74,11 +74,11 @@ struct Cpu {
 
 /// What is outside of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Outside {
+pub(crate) struct Outside {
     cpus: Vec<Cpu>,
     has_timer: bool,
     /// For each grace period in progress whose sections it waits for.
-    grace_periods: Vec<Option<CpuSet>>,
+    pub(crate) grace_periods: Vec<Option<CpuSet>>,
 }
 
 impl Outside {
@@ -184,13 +184,13 @@ impl Host for Called<'_> {
 /// A state of engine and CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct EngineAndCpus<E> {
-    engine: E,
-    outside: Outside,
+    pub(crate) engine: E,
+    pub(crate) outside: Outside,
 }
 
 /// What a CPU may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     Lock,
     Unlock,
     /// Passes through the scheduler, of its own will.
@@ -207,7 +207,7 @@ enum Step {
     Queue,
 }
 
-const STEPS: [Step; 11] = [
+pub(crate) const STEPS: [Step; 11] = [
     Step::Lock,
     Step::Unlock,
     Step::Switch,

@@ -4,6 +4,13 @@ use std::collections::BTreeSet;
 
 use check::{Explored, Fault, Kind, Model, Verdict, World};
 
+mod any_order;
+#[allow(dead_code, reason = "the explorer goes through all answers")]
+#[path = "../../src/choice.rs"]
+mod choice;
+#[allow(unreachable_pub, reason = "it is the library's")]
+#[path = "../../src/engines/cpus.rs"]
+mod cpus;
 mod engines;
 #[path = "../../src/fingerprint.rs"]
 mod fingerprint;
@@ -13,6 +20,9 @@ mod mutants;
 mod protocol;
 mod rseq_read;
 mod srcu;
+#[allow(dead_code, reason = "the explorer asks for more")]
+#[path = "../../src/system.rs"]
+mod system;
 
 /// Far above what any of these needs: reaching it is a failure.
 const LIMIT: usize = 5_000_000;
