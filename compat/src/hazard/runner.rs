@@ -13,8 +13,8 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use super::{may_wait, scan};
@@ -38,6 +38,9 @@ static STATE: AtomicU32 = AtomicU32::new(ABSENT);
 /// have ended: threads that wait for room sleep on it.
 static HURRY: AtomicU32 = AtomicU32::new(0);
 static SCANS: AtomicU32 = AtomicU32::new(0);
+
+/// How many waits for room were in vain since a deleter last returned.
+static VAIN: AtomicUsize = AtomicUsize::new(0);
 
 const COMPANY: Duration = Duration::from_millis(1);
 const ROOM_WITHIN: Duration = Duration::from_millis(10);
@@ -87,8 +90,10 @@ fn start() {
     }
 }
 
-/// Makes the runner a reader: deleters may use C's readers, as callbacks may.
+/// Makes the runner a reader, before each deleter: they may use C's readers, as callbacks may. So
+/// the one before has returned.
 pub(super) fn register() {
+    VAIN.store(0, Relaxed);
     if Flavor::Memb.is_attached() {
         reader::register_implicitly(Flavor::Memb);
     }
@@ -116,10 +121,12 @@ fn run() -> ! {
 }
 
 /// Waits until there is room, for at most [`ROOM_WITHIN`]; not if a deleter may wait for the
-/// calling thread.
+/// calling thread. A deleter may also want a lock that the caller holds, so after `n` waits in vain
+/// one in `n * n` calls waits, which `number` counts.
 #[cold]
-pub(super) fn wait_for_room(is_room: impl Fn() -> bool) {
-    if !may_wait() {
+pub(super) fn wait_for_room(number: usize, is_room: impl Fn() -> bool) {
+    let vain = VAIN.load(Relaxed).max(1); // a hint
+    if !number.is_multiple_of(vain * vain) || !may_wait() {
         return;
     }
     let wait = || {
@@ -127,7 +134,11 @@ pub(super) fn wait_for_room(is_room: impl Fn() -> bool) {
         loop {
             let scans = SCANS.load(Acquire); // pairs with the addition in `run`
             let left = until.saturating_duration_since(Instant::now());
-            if is_room() || left.is_zero() {
+            if is_room() {
+                return;
+            }
+            if left.is_zero() {
+                VAIN.fetch_add(1, Relaxed);
                 return;
             }
             // AcqRel: pairs with the load in `run`.
