@@ -112,7 +112,7 @@ pub(crate) struct Shared {
 }
 
 /// What only the runner, and those who look for a moment, touch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Inner {
     /// What has been taken and not yet run.
     pub(crate) waiting: Chain,
@@ -184,24 +184,7 @@ impl Shared {
                 granted: AtomicU64::new(0),
                 wakes,
             }),
-            inner: Mutex::new(
-                Rank::CallbackQueue,
-                Inner {
-                    waiting: Chain::EMPTY,
-                    entered: 0,
-                    taken: 0,
-                    counted: 0,
-                    claimed: 0,
-                    runs: false,
-                    runner: 0,
-                    part: Part::Runner,
-                    expected: false,
-                    paused: 0,
-                    stopped: false,
-                    ends: false,
-                    waiters: 0,
-                },
-            ),
+            inner: Mutex::new(Rank::CallbackQueue, Inner::default()),
             changed: Condvar::new(),
             finished: AtomicU64::new(0),
             hurried: AtomicBool::new(false),
@@ -466,6 +449,7 @@ impl Shared {
             }
         });
         trace::callbacks_run(domain.grace_periods.source(), count);
+        callback_queues.waiting_room.callbacks_ran();
         let mut inner = sync::lock(&self.inner);
         // Under the lock: a fork finds them finished or claimed, not both. Release: who sees the
         // count has what they did behind it.

@@ -28,6 +28,8 @@ pub(crate) struct WaitingRoom {
     /// How many wait or have not come back, for a look without the lock.
     away: AtomicU64,
     let_go: Condvar,
+    /// While callbacks run, one more than the waits that were in vain since; otherwise 0.
+    vain: AtomicU64,
 }
 
 /// Who waits, and who was let go and has not come back.
@@ -87,6 +89,7 @@ impl WaitingRoom {
                 cohorts: Mutex::new(Rank::CallbackQueueRoom, Cohorts::NONE),
                 away: AtomicU64::new(0),
                 let_go: Condvar::new(),
+                vain: AtomicU64::new(0),
             }
         }
     }
@@ -102,7 +105,14 @@ impl WaitingRoom {
 
     /// Waits until there is room and those who were let go before have come back, for a tick at
     /// most.
+    ///
+    /// A callback that runs may want a lock that threads hold while they push. So each wait in vain
+    /// has one push more in a row go without, until it returns.
     pub(crate) fn wait(&self, domain: &DomainState) {
+        let in_a_row = self.vain.load(Relaxed).max(1); // a hint
+        if !domain.charge.get().objects.is_multiple_of(in_a_row) {
+            return;
+        }
         let mut cohorts = sync::lock(&self.cohorts);
         let number = cohorts.number;
         if cohorts.returning != 0 || cohorts.waiting != 0 || domain.zone() == Zone::Full {
@@ -111,6 +121,10 @@ impl WaitingRoom {
             // Once: a thread that wakes up for no reason comes back early, which harms no other.
             cohorts = sync::wait_at_most(&self.let_go, cohorts, Some(nap::TICK)).0;
             cohorts.come_back(number);
+            if domain.zone() == Zone::Full {
+                let one_more = |vain| (vain != 0).then_some(vain + 1);
+                let _ = self.vain.fetch_update(Relaxed, Relaxed, one_more);
+            }
         }
         block::has_waited(cohorts.share_of(number, domain));
         self.let_next_go(domain, cohorts);
@@ -119,10 +133,16 @@ impl WaitingRoom {
     /// Some callbacks are about to run. Where there is room for many again those who wait are let
     /// go; not for each few, which would have them wait anew at once.
     pub(crate) fn made_room(&self, domain: &DomainState) {
+        self.vain.store(1, Relaxed);
         // A thread that is overlooked finds the room by itself, a tick later at most.
         if self.is_used() && domain.zone() == Zone::Free {
             self.let_next_go(domain, sync::lock(&self.cohorts));
         }
+    }
+
+    /// They have run.
+    pub(super) fn callbacks_ran(&self) {
+        self.vain.store(0, Relaxed);
     }
 
     fn let_next_go(&self, domain: &DomainState, mut cohorts: MutexGuard<'_, Cohorts>) {
@@ -141,6 +161,7 @@ impl WaitingRoom {
 
     /// In the child, which has none of those who wait.
     pub(super) fn after_fork(&self) {
+        self.callbacks_ran();
         let mut cohorts = sync::lock(&self.cohorts);
         *cohorts = Cohorts { number: cohorts.number + 1, ..Cohorts::NONE };
         self.changed(&cohorts);
