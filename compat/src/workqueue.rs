@@ -1,10 +1,10 @@
 //! The work queue: a worker thread that runs work items in order. liburcu's hash table resizes on
 //! one. Its functions are exported, though no public header declares them.
 //!
-//! A thread that queues an item puts it into a [`WaitFreeQueue`], and wakes the worker if it
-//! sleeps. The worker takes all items at once, and sleeps when there are none; it never polls. The
-//! flag `RT` asks liburcu not to wake the worker, which then polls. Here the worker is woken all
-//! the same, by one system call that does not block.
+//! A thread that queues an item exchanges the tail of a [`WaitFreeQueue`], and checks whether the
+//! worker sleeps. The worker takes all items at once, and sleeps on [`State`] when there are none;
+//! it never polls. The flag `RT` asks liburcu not to wake the worker, which then polls. Here the
+//! worker is woken all the same, by one system call that does not block.
 //!
 //! A worker that is paused, before a fork, is between two batches and holds no items. So the child
 //! loses none when it creates a worker of its own.
@@ -12,15 +12,17 @@
 //! The contract of each function is that of liburcu's: pointers are valid.
 
 mod completion;
+mod state;
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_ulong, c_void};
 use std::ptr;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quiescence::intrusive::{QueueNode, WaitFreeQueue};
 
 use self::completion::Completion;
+use self::state::State;
 use crate::fatal::fatal;
 use crate::threads;
 
@@ -52,27 +54,14 @@ enum Step {
 /// `struct urcu_workqueue`, which C knows by its address.
 struct Workqueue {
     queue: WaitFreeQueue,
-    state: Mutex<State>,
-    /// The state has changed, or an item was queued while the worker slept.
-    changed: Condvar,
+    state: State,
     /// The CPU on which the worker runs; any if it is negative.
     cpu: c_int,
     /// The creator's argument for the hooks.
     private: *mut c_void,
     /// One for each [`Step`].
     hooks: [Hook; 7],
-}
-
-/// The worker, and what is wanted of it.
-#[derive(Default)]
-struct State {
-    worker: Option<Worker>,
-    /// It is to end when no items are left.
-    stop: bool,
-    pause: bool,
-    has_paused: bool,
-    /// It waits for items, or is about to.
-    sleeps: bool,
+    worker: Mutex<Option<Worker>>,
 }
 
 /// A thread, and its process: a child process has the thread's id, but not the thread.
@@ -114,22 +103,11 @@ impl Workqueue {
         let Some(thread) = threads::spawn(main, ptr::from_ref(self).cast_mut().cast()) else {
             fatal(format_args!("no thread for a work queue; raise the limit on threads"));
         };
-        self.state().worker = Some(Worker { process: std::process::id(), thread });
+        *self.worker() = Some(Worker { process: std::process::id(), thread });
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes the state, and wakes all threads that wait for it.
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state());
-        self.changed.notify_all();
-    }
-
-    fn wait_while(&self, condition: impl FnMut(&mut State) -> bool) {
-        let waited = self.changed.wait_while(self.state(), condition);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    fn worker(&self) -> MutexGuard<'_, Option<Worker>> {
+        self.worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Aborts the process if the calling thread is the worker, which would wait for itself.
@@ -153,23 +131,18 @@ impl Workqueue {
         threads::bind(self.cpu);
         self.call(Step::Begin);
         loop {
-            if self.state().pause {
+            if self.state.pause_wanted() {
                 self.call(Step::BeforePause);
-                self.change(|state| state.has_paused = true);
-                self.wait_while(|state| state.pause);
-                self.change(|state| state.has_paused = false);
+                self.state.pause();
                 self.call(Step::AfterPause);
             }
             threads::stay_on(self.cpu);
             let ran = self.run_batch();
-            if !ran && self.state().stop {
+            if !ran && self.state.stop_wanted() {
                 break;
             }
             self.call(Step::BeforeWait);
-            self.wait_while(|state| {
-                state.sleeps = !state.stop && !state.pause && self.queue.is_empty();
-                state.sleeps
-            });
+            self.state.sleep_unless(|| !self.queue.is_empty());
             self.call(Step::AfterWait);
         }
         self.call(Step::End);
@@ -204,16 +177,13 @@ impl Workqueue {
         unsafe { work.write(Work { node: QueueNode::new(), function }) };
         // SAFETY: as above; the node comes first.
         unsafe { self.queue.enqueue(work.cast()) };
-        // The worker finds the item before it sleeps, or is found asleep.
-        if self.state().sleeps {
-            self.changed.notify_all();
-        }
+        self.state.wake_sleeper();
     }
 
     /// Stops the worker when all queued items have run, and joins it.
     fn stop(&self) {
-        self.change(|state| (state.stop, state.pause) = (true, false));
-        let worker = self.state().worker.take();
+        self.state.stop();
+        let worker = self.worker().take();
         if let Some(worker) = worker {
             worker.join();
         }
@@ -234,10 +204,11 @@ exported! {
         before_pause: Hook,
         after_pause: Hook
     ) -> *mut Workqueue {
+        let (cpu, worker) = (cpu_affinity, Mutex::new(None));
         let hooks =
             [grace_period, begin, end, before_wait, after_wait, before_pause, after_pause];
-        let (queue, state, changed) = (WaitFreeQueue::new(), Mutex::default(), Condvar::new());
-        let workqueue = Workqueue { queue, state, changed, cpu: cpu_affinity, private, hooks };
+        let (queue, state) = (WaitFreeQueue::new(), State::new());
+        let workqueue = Workqueue { queue, state, cpu, private, hooks, worker };
         let workqueue = Box::into_raw(Box::new(workqueue));
         // SAFETY: from a box.
         (*workqueue).start();
@@ -301,19 +272,17 @@ exported! {
     /// Before a fork: pauses the worker, and returns when it has paused. It was not paused before.
     fn quiescence_urcu_workqueue_pause_worker(workqueue: &Workqueue) {
         workqueue.not_on_the_worker("urcu_workqueue_pause_worker");
-        workqueue.change(|state| state.pause = true);
-        workqueue.wait_while(|state| !state.has_paused);
+        workqueue.state.want_pause();
     }
 
     /// After a fork, in the parent: returns when the worker has resumed.
     fn quiescence_urcu_workqueue_resume_worker(workqueue: &Workqueue) {
-        workqueue.change(|state| state.pause = false);
-        workqueue.wait_while(|state| state.has_paused);
+        workqueue.state.resume();
     }
 
     /// After a fork, in the child: creates a worker; the queue has none in this process.
     fn quiescence_urcu_workqueue_create_worker(workqueue: &Workqueue) {
-        *workqueue.state() = State::default();
+        workqueue.state.begin_anew();
         workqueue.start();
     }
 }

@@ -1,17 +1,18 @@
 //! Waiting until work items have run. A completion counts its markers that have not run: there is
 //! one in each queue into which it was put.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use super::{Work, Workqueue};
+use crate::futex::{sleep, wake_all};
 
 /// `struct urcu_workqueue_completion`, which C knows by its address. Its creator has a reference,
 /// and so has each marker.
-#[derive(Default)]
 pub(super) struct Completion {
     /// How many of its markers have not run.
-    left: Mutex<u32>,
-    changed: Condvar,
+    left: AtomicU32,
 }
 
 /// The work item that stands in a queue for a completion.
@@ -23,7 +24,7 @@ struct Marker {
 
 impl Completion {
     pub(super) fn create() -> *const Self {
-        Arc::into_raw(Arc::default())
+        Arc::into_raw(Arc::new(Self { left: AtomicU32::new(0) }))
     }
 
     /// # Safety
@@ -40,7 +41,8 @@ impl Completion {
         unsafe { Arc::increment_strong_count(completion) };
         // SAFETY: the reference from above.
         let completion = unsafe { Arc::from_raw(completion) };
-        completion.change(|left| left + 1);
+        // Relaxed: the queue carries it to the worker.
+        completion.left.fetch_add(1, Relaxed);
         let work = Work { node: Default::default(), function: Self::one_has_run };
         let marker = Box::into_raw(Box::new(Marker { work, completion }));
         // SAFETY: a box that is freed when it is run; the work is its first field.
@@ -52,18 +54,21 @@ impl Completion {
     unsafe extern "C" fn one_has_run(work: *mut Work) {
         // SAFETY: from `queue`; the work is its first field.
         let marker = unsafe { Box::from_raw(work.cast::<Marker>()) };
-        marker.completion.change(|left| left - 1);
-    }
-
-    fn change(&self, change: impl FnOnce(u32) -> u32) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        *left = change(*left);
-        self.changed.notify_all();
+        let left = &marker.completion.left;
+        // Release: pairs with the Acquire in `wait`: the waiter sees everything that ran before.
+        // Acquire: with several queues, the last marker passes on what the others released.
+        if left.fetch_sub(1, AcqRel) == 1 {
+            wake_all(left);
+        }
     }
 
     pub(super) fn wait(&self) {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.changed.wait_while(left, |left| *left != 0);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        loop {
+            // Acquire: as above.
+            match self.left.load(Acquire) {
+                0 => return,
+                left => sleep(&self.left, left, None),
+            }
+        }
     }
 }
