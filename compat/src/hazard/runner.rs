@@ -39,9 +39,10 @@ static STATE: AtomicU32 = AtomicU32::new(ABSENT);
 static HURRY: AtomicU32 = AtomicU32::new(0);
 static SCANS: AtomicU32 = AtomicU32::new(0);
 
-/// How many waits for room were in vain since a deleter last returned.
+/// Modulo `RETURN`, how many waits, one after the other, were in vain since a deleter returned.
 static VAIN: AtomicUsize = AtomicUsize::new(0);
 
+const RETURN: usize = 1 << 16;
 const COMPANY: Duration = Duration::from_millis(1);
 const ROOM_WITHIN: Duration = Duration::from_millis(10);
 
@@ -90,10 +91,11 @@ fn start() {
     }
 }
 
-/// Makes the runner a reader, before each deleter: they may use C's readers, as callbacks may. So
-/// the one before has returned.
+/// Makes the runner a reader, before its first deleter and after each: they may use C's readers, as
+/// callbacks may.
 pub(super) fn register() {
-    VAIN.store(0, Relaxed);
+    // Another number even if nothing was in vain: no wait that has begun counts.
+    VAIN.store((VAIN.load(Relaxed) | (RETURN - 1)).wrapping_add(1), Relaxed);
     if Flavor::Memb.is_attached() {
         reader::register_implicitly(Flavor::Memb);
     }
@@ -122,11 +124,11 @@ fn run() -> ! {
 
 /// Waits until there is room, for at most [`ROOM_WITHIN`]; not if a deleter may wait for the
 /// calling thread. A deleter may also want a lock that the caller holds, so after `n` waits in vain
-/// one in `n * n` calls waits, which `number` counts.
+/// one in `n` calls waits, up to 256, which `number` counts.
 #[cold]
 pub(super) fn wait_for_room(number: usize, is_room: impl Fn() -> bool) {
-    let vain = VAIN.load(Relaxed).max(1); // a hint
-    if !number.is_multiple_of(vain * vain) || !may_wait() {
+    let vain = VAIN.load(Relaxed); // a hint
+    if !number.is_multiple_of((vain % RETURN).clamp(1, 256)) || !may_wait() {
         return;
     }
     let wait = || {
@@ -138,7 +140,8 @@ pub(super) fn wait_for_room(number: usize, is_room: impl Fn() -> bool) {
                 return;
             }
             if left.is_zero() {
-                VAIN.fetch_add(1, Relaxed);
+                // Once for all threads that have waited meanwhile. Relaxed: a hint.
+                _ = VAIN.compare_exchange(vain, vain.wrapping_add(1), Relaxed, Relaxed);
                 return;
             }
             // AcqRel: pairs with the load in `run`.
