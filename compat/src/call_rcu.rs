@@ -110,7 +110,7 @@ of_flavors! {
                  your own"
             ));
         }
-        if flavor.is_reading() {
+        if flavor != Flavor::Qsbr && flavor.is_reader() {
             return tolerated(
                 Mistake::BarrierInside,
                 format_args!(

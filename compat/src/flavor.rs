@@ -152,10 +152,9 @@ impl Flavor {
         unsafe { record.as_ref() }
     }
 
-    /// Whether the calling thread is in a section. Never for QSBR, whose readers go offline when
-    /// they wait.
-    pub(crate) fn is_reading(self) -> bool {
-        self != Self::Qsbr && self.record().is_some_and(|record| !record.is_quiescent())
+    /// Whether the calling thread is in a section; with QSBR, whether it is online.
+    pub(crate) fn is_reader(self) -> bool {
+        self.is_attached() && self.record().is_some_and(|record| !record.is_quiescent())
     }
 
     /// For a thread that is about to wait for readers in the function `what`, whose name is without

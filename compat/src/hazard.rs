@@ -82,8 +82,9 @@ exported! {
         }
         // Even if each place protects an object, a scan at the limit reclaims more than half of
         // what it finds.
-        if waiting >= WAITING_MAX + 2 * raw::count() {
-            runner::wait_for_room(|| WAITING.load(Relaxed) < WAITING_MAX + 2 * raw::count());
+        let is_room = |waiting| waiting < WAITING_MAX + 2 * raw::count();
+        if !is_room(waiting) {
+            runner::wait_for_room(waiting, || is_room(WAITING.load(Relaxed)));
         }
     }
 }
@@ -173,11 +174,9 @@ fn length(first: *mut Object) -> usize {
 /// Whether the calling thread may wait for deleters, which may wait for grace periods and
 /// callbacks.
 fn may_wait() -> bool {
-    let reads = |flavor: &Flavor| flavor.record().is_some_and(|record| !record.is_quiescent());
-    let mut flavors = Flavor::ALL.into_iter().filter(|flavor| flavor.is_attached());
     !runner::is_this()
         && !quiescence::callback_queue::in_callback()
-        && !flavors.any(|flavor| reads(&flavor))
+        && !Flavor::ALL.into_iter().any(Flavor::is_reader)
 }
 
 /// In a child process: the runner is gone, and the objects of its scan are leaked. The next thread

@@ -105,7 +105,6 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
 /// As [`quiescence::callback_queue::CallbackQueue::push`].
 #[inline]
 pub(super) unsafe fn push(flavor: Flavor, head: *mut Head, function: Function) -> Option<bool> {
-    existing(flavor)?; // most programs have none, and need no section
     reader::attend_last_round(); // a thread's first section registers it
     let guard = PUSHERS.read();
     // SAFETY: the thread that frees it waits for this section: `workers::free`.
@@ -152,15 +151,10 @@ pub(super) fn create_all(flavor: Flavor, flags: c_ulong) -> Result<(), c_int> {
         let enough = memory::is_there(size_of::<Worker>() + SPARE);
         let worker = if enough { workers::create(flavor, flags, cpu) } else { None };
         let worker = worker.ok_or(libc::ENOMEM)?;
-        match set(flavor, cpu, worker) {
-            Ok(()) => {}
-            Err(error) => {
-                // SAFETY: made above, and known to no other thread.
-                unsafe { workers::free(flavor, worker) };
-                if error != libc::EEXIST {
-                    return Err(error);
-                }
-            }
+        // Within the table it fails only if another thread has given the CPU one.
+        if set(flavor, cpu, worker).is_err() {
+            // SAFETY: made above, and known to no other thread.
+            unsafe { workers::free(flavor, worker) };
         }
     }
     Ok(())

@@ -200,9 +200,8 @@ pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Option<*cons
 /// Whether the calling thread may wait for a worker's thread of this flavour. It may not in a
 /// callback or a section, for which the worker may wait in turn.
 fn may_wait(flavor: Flavor) -> bool {
-    let reads = |one: Flavor| one.record().is_some_and(|record| !record.is_quiescent());
-    let needs_it = |one: Flavor| one.domain().is_in_callback_queue() || one == flavor && reads(one);
-    !Flavor::ALL.into_iter().filter(|one| one.is_attached()).any(needs_it)
+    let in_callback = |one: Flavor| one.domain().is_in_callback_queue();
+    !flavor.is_reader() && !Flavor::ALL.into_iter().any(in_callback)
 }
 
 /// Notified when a worker's thread has ended.

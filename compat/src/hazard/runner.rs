@@ -13,8 +13,8 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use super::{may_wait, scan};
@@ -39,6 +39,10 @@ static STATE: AtomicU32 = AtomicU32::new(ABSENT);
 static HURRY: AtomicU32 = AtomicU32::new(0);
 static SCANS: AtomicU32 = AtomicU32::new(0);
 
+/// Modulo `RETURN`, how many waits, one after the other, were in vain since a deleter returned.
+static VAIN: AtomicUsize = AtomicUsize::new(0);
+
+const RETURN: usize = 1 << 16;
 const COMPANY: Duration = Duration::from_millis(1);
 const ROOM_WITHIN: Duration = Duration::from_millis(10);
 
@@ -87,8 +91,11 @@ fn start() {
     }
 }
 
-/// Makes the runner a reader: deleters may use C's readers, as callbacks may.
+/// Makes the runner a reader, before its first deleter and after each: they may use C's readers, as
+/// callbacks may.
 pub(super) fn register() {
+    // Another number even if nothing was in vain: no wait that has begun counts.
+    VAIN.store((VAIN.load(Relaxed) | (RETURN - 1)).wrapping_add(1), Relaxed);
     if Flavor::Memb.is_attached() {
         reader::register_implicitly(Flavor::Memb);
     }
@@ -116,10 +123,12 @@ fn run() -> ! {
 }
 
 /// Waits until there is room, for at most [`ROOM_WITHIN`]; not if a deleter may wait for the
-/// calling thread.
+/// calling thread. A deleter may also want a lock that the caller holds, so after `n` waits in vain
+/// one in `n` calls waits, up to 256, which `number` counts.
 #[cold]
-pub(super) fn wait_for_room(is_room: impl Fn() -> bool) {
-    if !may_wait() {
+pub(super) fn wait_for_room(number: usize, is_room: impl Fn() -> bool) {
+    let vain = VAIN.load(Relaxed); // a hint
+    if !number.is_multiple_of((vain % RETURN).clamp(1, 256)) || !may_wait() {
         return;
     }
     let wait = || {
@@ -127,7 +136,12 @@ pub(super) fn wait_for_room(is_room: impl Fn() -> bool) {
         loop {
             let scans = SCANS.load(Acquire); // pairs with the addition in `run`
             let left = until.saturating_duration_since(Instant::now());
-            if is_room() || left.is_zero() {
+            if is_room() {
+                return;
+            }
+            if left.is_zero() {
+                // Once for all threads that have waited meanwhile. Relaxed: a hint.
+                _ = VAIN.compare_exchange(vain, vain.wrapping_add(1), Relaxed, Relaxed);
                 return;
             }
             // AcqRel: pairs with the load in `run`.

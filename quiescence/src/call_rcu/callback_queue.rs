@@ -287,7 +287,8 @@ fn run_by_worker(handle: &Handle, mut left: Chain) {
 }
 
 /// Waits until the domain has room again, for at most 10 ms. Does nothing in a section of
-/// registered threads, of any domain, or in a callback, since neither may wait.
+/// registered threads, of any domain, or in a callback, since neither may wait. While a callback
+/// does not return, which may want a lock that the caller holds, it waits ever more seldom.
 pub fn wait_for_room<K: DomainTag>(domain: &Domain<K>) {
     let domain = domain.core();
     let may_wait = Sections::of_this_thread() == Sections::None && !running::in_callback();

@@ -235,7 +235,7 @@ impl Llist {
 pub(crate) struct Ring(pub(crate) *mut Link);
 
 /// Links that were taken, oldest first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Chain {
     first: *mut Link,
     last: *mut Link,

@@ -38,3 +38,13 @@ fn a_thread_that_cannot_be_made_was_not_reported() {
     let Some(said) = in_a_sandbox("unprepared") else { return };
     assert_eq!(said.matches("pthread_create() failed with error 11").count(), 1, "{said}");
 }
+
+/// At the limit it waited 10 ms in each call, for a callback that waited for its lock: to empty a
+/// table took minutes.
+#[test]
+fn a_thread_with_a_lock_of_the_callbacks_waits_in_each_call() {
+    needs::or_return!(Gcc);
+    let limit = [("QUIESCENCE_LIMIT_OBJECTS", "1000")];
+    let output = ended(&compiled_for("memb", "locked_callback.c"), Whose::Ours, &[], &limit);
+    assert_eq!(text(&output), "ok\n", "{}", output.status);
+}

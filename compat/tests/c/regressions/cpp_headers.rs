@@ -40,6 +40,12 @@ fn a_hazard_pointers_deleter_that_waits_in_rcu_barrier_aborts() {
     holds("waiting_deleter.cpp", &[]);
 }
 
+/// It waited 10 ms for each object beyond some thousand: clearing a container took minutes.
+#[test]
+fn a_thread_with_a_lock_of_the_deleters_waits_for_each_object() {
+    holds("locked_deleter.cpp", &[]);
+}
+
 /// It went on without a fence, and objects were freed that are protected.
 #[test]
 fn a_membarrier_that_fails_is_ignored_by_hazard_pointers() {

@@ -112,7 +112,7 @@ pub(crate) struct Shared {
 }
 
 /// What only the runner, and those who look for a moment, touch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Inner {
     /// What has been taken and not yet run.
     pub(crate) waiting: Chain,
@@ -184,24 +184,7 @@ impl Shared {
                 granted: AtomicU64::new(0),
                 wakes,
             }),
-            inner: Mutex::new(
-                Rank::CallbackQueue,
-                Inner {
-                    waiting: Chain::EMPTY,
-                    entered: 0,
-                    taken: 0,
-                    counted: 0,
-                    claimed: 0,
-                    runs: false,
-                    runner: 0,
-                    part: Part::Runner,
-                    expected: false,
-                    paused: 0,
-                    stopped: false,
-                    ends: false,
-                    waiters: 0,
-                },
-            ),
+            inner: Mutex::new(Rank::CallbackQueue, Inner::default()),
             changed: Condvar::new(),
             finished: AtomicU64::new(0),
             hurried: AtomicBool::new(false),
@@ -293,10 +276,8 @@ impl Shared {
                     return Ok(Left::Idle);
                 }
             } else if domain.zone() == Zone::Free {
-                self.wait_for_company(
-                    heard,
-                    Duration::from_nanos(domain.grace_periods.tuning.lazy_ns()),
-                );
+                let lazy = Duration::from_nanos(domain.grace_periods.tuning.lazy_ns());
+                self.wait_for_company(heard, lazy);
             }
         }
     }
@@ -418,10 +399,8 @@ impl Shared {
                 some => ran += some,
             }
         }
-        trace::worker_ran_callbacks(
-            domain.grace_periods.source(),
-            clock::thread_cpu_ns().saturating_sub(began_ns),
-        );
+        let took_ns = clock::thread_cpu_ns().saturating_sub(began_ns);
+        trace::worker_ran_callbacks(domain.grace_periods.source(), took_ns);
         Ok(ran)
     }
 
@@ -463,9 +442,11 @@ impl Shared {
                 // SAFETY: by the contract of `push`; its grace period is over, and it was taken
                 // once.
                 unsafe { Head::run(link.cast()) };
+                callback_queues.waiting_room.begin_anew(1);
             }
         });
         trace::callbacks_run(domain.grace_periods.source(), count);
+        callback_queues.waiting_room.begin_anew(0);
         let mut inner = sync::lock(&self.inner);
         // Under the lock: a fork finds them finished or claimed, not both. Release: who sees the
         // count has what they did behind it.
@@ -500,10 +481,8 @@ impl Shared {
             return; // this thread holds the lock already: nothing is begun
         }
         let mut inner = sync::lock(&self.inner);
-        inner.paused = inner
-            .paused
-            .checked_add(1)
-            .expect("quiescence: 2^32 pauses of a callback queue at once");
+        let paused = inner.paused.checked_add(1);
+        inner.paused = paused.expect("quiescence: 2^32 pauses of a callback queue at once");
         drop(self.until_still(inner));
     }
 
@@ -583,21 +562,20 @@ impl Shared {
         // What is counted first: else it might look as if more were granted than is needed.
         front.pushed.fetch_add(chain.count(), Relaxed);
         front.granted.fetch_add(chain.count(), Relaxed);
-        let mut pushed = Pushed { unattended: false, crowded: false };
-        let mut hurried = false;
+        let (mut unattended, mut hurried) = (false, false);
         while let Some((link, marks)) = chain.pop() {
             hurried |= marks;
             // SAFETY: taken away from another callback queue: it is in none.
             match unsafe { front.llist.push(link, marks) } {
                 Found::Asleep => front.llist.ring(),
-                Found::Unattended => pushed.unattended = true,
+                Found::Unattended => unattended = true,
                 Found::Awake | Found::Itself => {}
             }
         }
         if hurried {
             self.hurry();
         }
-        pushed
+        Pushed { unattended, crowded: false }
     }
 
     /// The callback queue ends, with nothing in it: what it was granted and has not used goes back.

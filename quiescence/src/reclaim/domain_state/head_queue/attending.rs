@@ -14,9 +14,10 @@ use crate::os::sync;
 use crate::os::thread;
 
 /// What a thread attends to a callback queue for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Until it is asked to stop.
+    #[default]
     Runner,
     /// A barrier, for now.
     Visitor,

@@ -14,12 +14,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use grace::limit::{Amount, Zone};
 
-use super::block;
 use super::granted::heads;
+use super::{CHUNK, block};
 use crate::os::forking::{AtFork, Wanted};
 use crate::os::nap;
 use crate::os::sync::{self, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::reclaim::domain_state::DomainState;
+
+/// What a callback that returns adds to [`WaitingRoom::vain`].
+const RETURN: u64 = 1 << 32;
 
 /// Those who wait for room in a domain.
 #[derive(Debug)]
@@ -28,6 +31,9 @@ pub(crate) struct WaitingRoom {
     /// How many wait or have not come back, for a look without the lock.
     away: AtomicU64,
     let_go: Condvar,
+    /// In the lower half, one more than the ticks in which threads have waited and no callback has
+    /// returned, or 0 if none runs. In the upper half, how many returned beside threads that wait.
+    vain: AtomicU64,
 }
 
 /// Who waits, and who was let go and has not come back.
@@ -50,8 +56,7 @@ impl Cohorts {
     fn release(&mut self, room: u64) -> bool {
         let lets = self.returning == 0 && self.waiting != 0;
         if lets {
-            self.number += 1;
-            self.share = room / self.waiting;
+            (self.number, self.share) = (self.number + 1, room / self.waiting);
             (self.returning, self.waiting) = (self.waiting, 0);
         }
         lets
@@ -87,6 +92,7 @@ impl WaitingRoom {
                 cohorts: Mutex::new(Rank::CallbackQueueRoom, Cohorts::NONE),
                 away: AtomicU64::new(0),
                 let_go: Condvar::new(),
+                vain: AtomicU64::new(0),
             }
         }
     }
@@ -102,7 +108,15 @@ impl WaitingRoom {
 
     /// Waits until there is room and those who were let go before have come back, for a tick at
     /// most.
+    ///
+    /// A callback that runs may want a lock that threads hold while they push: until it returns no
+    /// wait brings room, and after each tick one push more in a row does not wait, up to a chunk.
     pub(crate) fn wait(&self, domain: &DomainState) {
+        let vain = self.vain.load(Relaxed); // a hint
+        let in_a_row = (vain % RETURN).clamp(1, CHUNK);
+        if domain.zone() == Zone::Full && !domain.charge.get().objects.is_multiple_of(in_a_row) {
+            return;
+        }
         let mut cohorts = sync::lock(&self.cohorts);
         let number = cohorts.number;
         if cohorts.returning != 0 || cohorts.waiting != 0 || domain.zone() == Zone::Full {
@@ -111,17 +125,36 @@ impl WaitingRoom {
             // Once: a thread that wakes up for no reason comes back early, which harms no other.
             cohorts = sync::wait_at_most(&self.let_go, cohorts, Some(nap::TICK)).0;
             cohorts.come_back(number);
+            if vain % RETURN != 0 && domain.zone() == Zone::Full {
+                self.waited_in_vain(vain);
+            }
         }
         block::has_waited(cohorts.share_of(number, domain));
         self.let_next_go(domain, cohorts);
     }
 
+    /// A thread that found this has waited a tick: counts it, if no callback has returned meanwhile
+    /// and no other thread has counted it.
+    fn waited_in_vain(&self, vain: u64) {
+        _ = self.vain.compare_exchange(vain, vain + 1, Relaxed, Relaxed); // a hint
+    }
+
     /// Some callbacks are about to run. Where there is room for many again those who wait are let
     /// go; not for each few, which would have them wait anew at once.
     pub(crate) fn made_room(&self, domain: &DomainState) {
+        self.begin_anew(1);
         // A thread that is overlooked finds the room by itself, a tick later at most.
         if self.is_used() && domain.zone() == Zone::Free {
             self.let_next_go(domain, sync::lock(&self.cohorts));
+        }
+    }
+
+    /// Callbacks are about to run, or one has returned, and `count` is 1; or all have, and it is 0.
+    pub(super) fn begin_anew(&self, count: u64) {
+        // Relaxed, both: a hint. Mostly there is nothing to write.
+        let vain = self.vain.load(Relaxed);
+        if vain % RETURN != count || self.is_used() {
+            self.vain.store((vain - vain % RETURN).wrapping_add(RETURN + count), Relaxed);
         }
     }
 
@@ -141,6 +174,7 @@ impl WaitingRoom {
 
     /// In the child, which has none of those who wait.
     pub(super) fn after_fork(&self) {
+        self.begin_anew(0);
         let mut cohorts = sync::lock(&self.cohorts);
         *cohorts = Cohorts { number: cohorts.number + 1, ..Cohorts::NONE };
         self.changed(&cohorts);
@@ -210,6 +244,44 @@ mod tests {
             unsafe { callback_queue.push(head, free) }.unwrap().crowded
         };
         (0..count).filter(push).count() as u64
+    }
+
+    /// At the limit, threads that wait at the same time count as one, and a callback that returns
+    /// makes all wait again; nothing is counted while none runs.
+    #[test]
+    fn waits_become_rarer_only_while_no_callback_returns() {
+        let domain = Domain::new();
+        domain.tune(Tuning { objects_max: 100, ..Tuning::default() });
+        let core = domain.core();
+        let room = &core.callback_queues.waiting_room;
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+        assert_ne!(push(&callback_queue, 110), 0);
+        let vain = || room.vain.load(Relaxed) % RETURN;
+        room.wait(core);
+        assert_eq!(vain(), 0, "beside a reader that stalls all wait");
+        room.made_room(core);
+        let before = room.vain.load(Relaxed);
+        room.wait(core);
+        assert_eq!(vain(), 2);
+        room.waited_in_vain(before);
+        assert_eq!(vain(), 2, "it began to wait before the other one came back");
+        for _ in 0..10 {
+            _ = push(&callback_queue, 1);
+            let (before, is_turn) = (vain(), core.charge.get().objects.is_multiple_of(vain()));
+            room.wait(core);
+            assert_eq!(vain() - before, u64::from(is_turn));
+        }
+        room.begin_anew(1);
+        assert_eq!(vain(), 1);
+        let before = room.vain.load(Relaxed);
+        room.away.store(1, Relaxed);
+        room.begin_anew(1);
+        room.waited_in_vain(before);
+        assert_eq!(vain(), 1, "a callback has returned while it waited");
+        room.away.store(0, Relaxed);
+        room.begin_anew(0);
+        assert_eq!(vain(), 0, "none runs");
+        domain.barrier();
     }
 
     /// Another thread waits for room: what is to spare is for those who have waited.
