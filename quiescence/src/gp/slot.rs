@@ -90,9 +90,8 @@ pub(crate) struct Slot {
     core: Cell<*const GpWords>,
     /// What reports show of the reader, and what a QSBR reader needs.
     pub(crate) notes: Notes,
-    /// How many handles and implicit registrations keep this slot registered. Owner only. Safe code
-    /// can leak handles, so it has 64 bits and is checked: a count that wrapped would unregister
-    /// the slot under a reader.
+    /// How many handles keep this slot registered. Owner only. Safe code can leak handles, so it
+    /// has 64 bits and is checked: a count that wrapped would unregister the slot under a reader.
     references: Cell<u64>,
     /// This slot's index in the registry's list. Under the registry's lock.
     pub(super) index: Cell<usize>,
@@ -415,23 +414,23 @@ impl Slot {
         fence::chosen() == Fences::Membarrier && !self.core().readers_fence
     }
 
-    /// Counts `users` more users of this registration. Owner only.
+    /// Counts `handles` more of them. Owner only.
     ///
     /// # Panics
-    /// If it then has 2^64 users or more.
-    pub(crate) fn acquire(&self, users: u64) {
-        let references = self.references.get().checked_add(users);
+    /// If there are then 2^64 or more.
+    pub(crate) fn acquire(&self, handles: u64) {
+        let references = self.references.get().checked_add(handles);
         self.references.set(references.expect(
             "quiescence: 2^64 registrations of one thread: `Reader`s are being leaked with mem::forget",
         ));
     }
 
-    /// Counts one user fewer. Owner only.
+    /// Counts one handle fewer. Owner only.
     pub(crate) fn release(&self) {
         self.references.set(self.references.get() - 1);
     }
 
-    /// How many use this registration. Owner only.
+    /// How many handles keep it registered. Owner only.
     pub(crate) fn references(&self) -> u64 {
         self.references.get()
     }

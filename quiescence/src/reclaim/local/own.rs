@@ -46,12 +46,10 @@ fn forget_last() {
 /// See the module.
 pub(super) struct Own {
     domain: WeakHandle,
-    /// The slot of ordinary sections; null before the first, and after its last user has gone.
-    slot: *const Slot,
-    /// Whether `slot` is kept registered because [`crate::read`] was called.
+    /// The slots: that of ordinary sections, if it has a user, and those of QSBR handles.
+    slots: Vec<*const Slot>,
+    /// Whether the former is kept registered because [`crate::read`] was called.
     implicit: bool,
-    /// The slots of QSBR handles.
-    others: Vec<*const Slot>,
     /// The queues, by their `Contents`.
     queues: [Option<Arc<Queue>>; 2],
 }
@@ -72,13 +70,7 @@ impl Drop for Own {
 
 impl Own {
     pub(super) fn new(domain: WeakHandle) -> Self {
-        Self {
-            domain,
-            slot: ptr::null(),
-            implicit: false,
-            others: Vec::new(),
-            queues: [None, None],
-        }
+        Self { domain, slots: Vec::new(), implicit: false, queues: [None, None] }
     }
 
     /// The domain, if it has not ended.
@@ -98,84 +90,66 @@ impl Own {
 
     /// The slot for ordinary sections, if there is one.
     pub(super) fn ordinary<'d>(&self, domain: &'d DomainState) -> Option<&'d Slot> {
-        self.assert_of(domain);
-        // SAFETY: null, or in the registry of this domain, which lives.
-        unsafe { self.slot.as_ref() }
+        self.slots(domain).find(|slot| !slot.is_qsbr())
     }
 
     /// All slots of this thread in the domain.
     pub(super) fn slots<'d>(&self, domain: &'d DomainState) -> impl Iterator<Item = &'d Slot> {
-        let ordinary = self.ordinary(domain);
-        // SAFETY: as in `ordinary`.
-        let others = self.others.iter().map(|slot| unsafe { &**slot });
-        ordinary.into_iter().chain(others)
-    }
-
-    /// Whether handles keep this slot of the thread registered, with which sections begin.
-    pub(super) fn has_handles(&self, slot: &Slot) -> bool {
-        slot.references() > u64::from(self.implicit && ptr::eq(self.slot, slot))
+        self.assert_of(domain);
+        // SAFETY: in the registry of this domain, which lives.
+        self.slots.iter().map(|slot| unsafe { &**slot })
     }
 
     /// Whether the thread, which is exiting, has no slot left here.
     pub(super) fn is_unused(&self) -> bool {
-        self.slot.is_null() && self.others.is_empty()
+        self.slots.is_empty()
     }
 
-    /// The slot for ordinary sections; registers if there is none.
-    fn registered<'d>(&mut self, domain: &'d DomainState) -> &'d Slot {
-        self.ordinary(domain).unwrap_or_else(|| {
-            let slot = domain.grace_periods.register(thread::token(), ReaderKind::Ordinary);
-            self.slot = slot;
+    /// The slot for ordinary sections, or, for a QSBR handle, one of its own; registers it, if it is
+    /// not there.
+    fn registered<'d>(&mut self, domain: &'d DomainState, kind: ReaderKind) -> &'d Slot {
+        let there = self.ordinary(domain).filter(|_| kind == ReaderKind::Ordinary);
+        there.unwrap_or_else(|| {
+            let slot = domain.grace_periods.register(thread::token(), kind);
+            self.slots.push(slot);
             slot
         })
     }
 
-    /// The same for implicit sections. Unless the thread `exits`, has `remember` find it at once
-    /// from then on.
+    /// That of implicit sections. Unless the thread `exits`, has `remember` find it at once from
+    /// then on.
     fn implicit<'d>(
         &mut self,
         domain: &'d DomainState,
         exits: bool,
         remember: impl FnOnce(&'d Slot),
     ) -> &'d Slot {
-        let slot = self.registered(domain);
+        let slot = self.registered(domain, ReaderKind::Ordinary);
         if exits {
             slot.marks.set(LEAVING);
-            return slot;
+        } else {
+            self.implicit = true;
+            remember(slot);
         }
-        if !mem::replace(&mut self.implicit, true) {
-            slot.acquire(1);
-        }
-        remember(slot);
         slot
     }
 
-    /// The same for one more handle, which keeps it registered; a QSBR handle's is its own.
+    /// That of one more handle, which keeps it registered.
     fn for_handle<'d>(&mut self, domain: &'d DomainState, kind: ReaderKind) -> &'d Slot {
-        let slot = if kind == ReaderKind::Ordinary {
-            self.registered(domain)
-        } else {
-            self.assert_of(domain);
-            let slot = domain.grace_periods.register(thread::token(), kind);
-            self.others.push(slot);
-            slot
-        };
+        let slot = self.registered(domain, kind);
         slot.acquire(1);
         slot
     }
 
     /// Unregisters `slot`, if it is one of these, has no user and is in no section.
     fn unregister_if_unused(&mut self, slot: &Slot) {
-        let other = self.others.iter().position(|other| ptr::eq(*other, slot));
         // Which slot it is comes first: what another thread's counts is not for this one to read.
-        let is_own = other.is_some() || ptr::eq(self.slot, slot);
-        if !is_own || slot.references() != 0 || !slot.is_quiescent() {
+        let Some(at) = self.slots.iter().position(|own| ptr::eq(*own, slot)) else { return };
+        let has_users = slot.references() != 0 || self.implicit && !slot.is_qsbr();
+        if has_users || !slot.is_quiescent() {
             return;
         }
-        match other {
-            Some(at) => _ = self.others.swap_remove(at),
-            None => self.slot = ptr::null(),
-        }
+        self.slots.swap_remove(at);
         thread_slots::forget(slot);
         // SAFETY: it is in the registry of its domain, which lives while the slot is reached; the
         // pointer is from a reference to the whole.
@@ -225,10 +199,8 @@ impl Own {
     /// Returns what has the queues in its stead.
     fn leave(&mut self, domain: Handle) -> (Handle, Self) {
         forget_last();
+        self.implicit = false;
         if let Some(slot) = self.ordinary(&domain) {
-            if mem::take(&mut self.implicit) {
-                slot.release();
-            }
             slot.marks.set(LEAVING);
             // SAFETY: null, by the thread itself.
             unsafe { slot.set_objects(ptr::null()) };
@@ -346,7 +318,7 @@ fn note_objects(domain: &DomainState, slot: &Slot) {
     Table::with(|table| {
         if let Some(own) = table.find(domain)
             && let Some(queue) = &own.queues[Contents::Objects as usize]
-            && ptr::eq(own.slot, slot)
+            && own.ordinary(domain).is_some_and(|own| ptr::eq(own, slot))
         {
             // SAFETY: in the list of the domain until then, by the thread itself.
             unsafe { slot.set_objects(Arc::as_ptr(queue).cast()) };

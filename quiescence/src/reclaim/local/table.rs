@@ -229,7 +229,7 @@ impl Own {
     /// handle, or with a slot that [`thread_slots`] remembers.
     fn may_read(&self, domain: &DomainState) -> bool {
         self.slots(domain).any(|slot| {
-            self.has_handles(slot) || thread_slots::remembers(slot) || !slot.is_quiescent()
+            slot.references() != 0 || thread_slots::remembers(slot) || !slot.is_quiescent()
         })
     }
 }
