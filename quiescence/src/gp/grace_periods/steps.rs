@@ -29,6 +29,8 @@
 //! before it reads the counts. These two only record and show what the machine says: the former is
 //! in `watch.rs`.
 
+mod liburcu;
+
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
@@ -232,27 +234,6 @@ impl GracePeriods {
         let slot = unsafe { Registry::register(&self.registry, None, core, owner, reader_kind) };
         // SAFETY: the registry's, which frees no slot while `self` lives.
         unsafe { &*slot }
-    }
-
-    /// The same for a slot in the program's own memory.
-    ///
-    /// # Safety
-    /// `slot` is unused, and valid until it is unregistered.
-    pub(crate) unsafe fn register_at(
-        &self,
-        slot: *const Slot,
-        owner: usize,
-        reader_kind: ReaderKind,
-    ) {
-        let core = ptr::from_ref(self).cast();
-        // SAFETY: the registry is this domain's; the slot by the contract.
-        unsafe { Registry::register(&self.registry, Some(slot), core, owner, reader_kind) };
-    }
-
-    /// Gets memory for `readers` readers in all to register and be waited for; for one more than
-    /// there are, if that is more.
-    pub(crate) fn make_room(&self, readers: usize) {
-        drop(Registry::lock_with_room(&self.registry, readers));
     }
 
     /// Unregisters a reader of the calling thread, which is in no section.
@@ -652,26 +633,6 @@ impl<'a> Locked<'a> {
     pub(crate) fn end_counted(&mut self) {
         assert!(self.domain.is_sleepable(), "readers that are registered are scanned");
         self.end_alone();
-    }
-
-    /// Carries out a grace period in one hold of the lock, if the only readers are `own` ones of
-    /// the caller. If there are others, the machine stays where it is, and the next driver
-    /// continues from there. Returns whether it has ended.
-    ///
-    /// # Safety
-    /// So many readers are the calling thread's, and it holds no reference by any of them.
-    pub(super) unsafe fn end_if_alone(&mut self, own: usize) -> bool {
-        let is_wanted = self.driven || self.machine().is_wanted();
-        //~ alone-beside-driver:
-        if is_wanted {
-            return false;
-        }
-        let _: Cookie = self.request(Urgency::Normal);
-        if self.poll() != Action::Fence || self.begin_with(|_| own).is_some() {
-            return false;
-        }
-        self.end_alone();
-        true
     }
 
     /// Makes the end of a grace period visible.
