@@ -74,8 +74,10 @@ pub(crate) fn ended(domain: &DomainState) {
 }
 
 impl Table {
-    /// As [`with`](Self::with), for what may add to the table: has the end of the thread noticed.
-    fn with_more<R>(f: impl FnOnce(&mut Self) -> R) -> R {
+    /// As [`with`](Self::with), for what may add an entry for the domain of `tag`: has the end of the
+    /// thread noticed, and forks find the domain.
+    fn with_more<R>(tag: &dyn Named, f: impl FnOnce(&mut Self) -> R) -> R {
+        domain_state::known(tag);
         let exiting = !thread::notice_end();
         Self::with(|table| {
             table.exiting = exiting;
@@ -102,12 +104,8 @@ impl Table {
 
     /// The place of a domain's entry, which it makes if there is none.
     fn find_or_insert(&mut self, domain: &DomainState, tag: &dyn Named) -> usize {
-        if let Some(place) = self.entries.place(domain) {
-            return place;
-        }
-        let handle = tag.handle();
-        domain_state::remember(&handle);
-        self.entries.insert(Own::new(handle.downgrade()))
+        let place = self.entries.place(domain);
+        place.unwrap_or_else(|| self.entries.insert(Own::new(tag.handle().downgrade())))
     }
 
     pub(super) fn find(&self, domain: &DomainState) -> Option<&Own> {
@@ -243,7 +241,7 @@ pub(super) fn with_watched<R>(
     tag: &dyn Named,
     f: impl FnOnce(&mut Own, bool) -> R,
 ) -> R {
-    Table::with_more(|table| {
+    Table::with_more(tag, |table| {
         let place = table.find_or_insert(domain, tag);
         let place = table.watch(place);
         f(table.entries.at_mut(place), table.exiting)
@@ -283,7 +281,7 @@ fn find_queue<'c>(
     tag: &dyn Named,
     contents: Contents,
 ) -> Option<OwnQueue<'c>> {
-    Table::with_more(|table| {
+    Table::with_more(tag, |table| {
         if table.exiting {
             return None;
         }
