@@ -105,7 +105,7 @@ impl Own {
         self.slots.is_empty()
     }
 
-    /// The slot for ordinary sections, or, for a QSBR handle, one of its own; registers it, if it is
+    /// The slot for ordinary sections, or, for a QSBR handle, one of its own; registers it if it is
     /// not there.
     fn registered<'d>(&mut self, domain: &'d DomainState, kind: ReaderKind) -> &'d Slot {
         let there = self.ordinary(domain).filter(|_| kind == ReaderKind::Ordinary);
@@ -223,7 +223,7 @@ pub(crate) fn implicit_slot<'c>(
     tag: &dyn Named,
     remember: impl FnOnce(&'c Slot),
 ) -> &'c Slot {
-    table::with_watched(domain, tag, |own, exits| given(own.implicit(domain, exits, remember)))
+    table::watched_slot(domain, tag, |own, exits| own.implicit(domain, exits, remember))
 }
 
 /// The slot of the thread's ordinary sections in a domain, if it is registered there.
@@ -238,13 +238,7 @@ pub(crate) fn handle_slot<'c>(
     tag: &dyn Named,
     kind: ReaderKind,
 ) -> &'c Slot {
-    table::with_watched(domain, tag, |own, _| given(own.for_handle(domain, kind)))
-}
-
-/// The slot, of which the table is told [TT-3].
-fn given(slot: &Slot) -> &Slot {
-    table::note_given(slot);
-    slot
+    table::watched_slot(domain, tag, |own, _| own.for_handle(domain, kind))
 }
 
 /// Releases an explicit handle; one of a QSBR reader is offline.
