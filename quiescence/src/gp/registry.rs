@@ -1,5 +1,5 @@
 //! The registry of a domain: its readers; and the scan, which finds which of them hold the grace
-//! period up, and how they wake the driver that sleeps until they leave.
+//! period up.
 //!
 //! Slots live in chunks that are never moved, and not freed while the domain lives, so a pointer to
 //! a slot stays valid. A chunk's are contiguous, so a scan of ten thousand runs at memory speed.
@@ -14,9 +14,8 @@
 //! the reader sees what was published before the scan [GP-5].
 //!
 //! For liburcu readers, memory is allocated before the lock is taken, and freed after it is
-//! released: [`room`].
+//! released: [`liburcu`].
 
-use crate::gp::record::Record;
 use crate::gp::relay::Relay;
 use crate::gp::slot::{GpWords, ReaderKind, Slot, SlotRef};
 use crate::gp::wake::WAITED_FOR;
@@ -29,7 +28,7 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
 
-mod room;
+mod liburcu;
 
 /// Slots in a chunk: 64 of 128 bytes are two pages. (What the `Arc` counts is beside them.)
 const CHUNK: usize = if cfg!(loom) { 3 } else { 64 };
@@ -215,20 +214,6 @@ impl Registry {
     /// The readers that the last scan found inside a section.
     pub(crate) fn holdouts(&self) -> impl Iterator<Item = &Slot> {
         self.holdouts.iter().map(|slot| &**slot)
-    }
-
-    /// Marks the holdouts of the last scan, so that each wakes the driver, which is about to sleep,
-    /// when it leaves. A liburcu reader that is not QSBR checks `gp.futex` without a mark.
-    pub(crate) fn mark_holdouts(&self) {
-        self.marked.set(false);
-        for holdout in &self.holdouts {
-            if !holdout.is_liburcu() {
-                holdout.marks.set(WAITED_FOR);
-            } else if holdout.is_qsbr() {
-                // SAFETY: it is registered, so its record is valid.
-                unsafe { Record::mark_waiting(holdout.0.cast()) };
-            }
-        }
     }
 
     /// The readers that hold up the grace period under `number`: those that the last scan found and

@@ -17,8 +17,7 @@
 //!   [HO-1]. No other file can give it another's term. It stays on its thread, whose readers [`Me`]
 //!   names.
 //! - [`Readers`], the locked registry, is given out to be read. Marks in slots can be set and
-//!   cleared so ([`Registry::mark_holdouts`]); they decide who wakes the driver, and each driver
-//!   that has been woken scans again.
+//!   cleared so; they decide who wakes the driver, and each driver that has been woken scans again.
 //!
 //! What no type keeps: only [`GracePeriods::announce`] stores into `gp_words.gp`. A slot's word is
 //! its owner's to write, by the functions of [`crate::gp::slot`] and `gp/qsbr.rs`; it registers
@@ -240,13 +239,11 @@ impl GracePeriods {
     pub(crate) fn unregister(&self, slot: &Slot) {
         //~ point before-unregister
         debug_assert!(slot.is_quiescent());
-        // Read now: once unregistered, the slot may be another thread's, or gone.
-        let liburcu_words = self.gp_words.liburcu_words().filter(|_| slot.is_liburcu());
         // A thread that scans later takes the same lock: the sections of this reader happened
         // before [GP-5].
         sync::lock(&self.registry).unregister(slot);
         //~ point unregistered
-        match liburcu_words {
+        match self.gp_words.liburcu_words() {
             Some(words) => words.wake(),
             // The next owner finds the mark and keeps it: see `Slot::adopt`.
             None => slot.report_quiescent(),

@@ -1,8 +1,11 @@
-//! Memory for the readers of a [`Registry`], got while it is not locked, and freed then: for
-//! liburcu readers. One may register in a signal handler that has interrupted `malloc`, and the
-//! thread that holds the registry's lock must not wait for `malloc`'s.
+//! What a [`Registry`] does for liburcu readers alone, which are all of its domain or none.
+//!
+//! Memory for them is got while it is not locked, and freed then: one may register in a signal
+//! handler that has interrupted `malloc`, and the thread that holds the registry's lock must not
+//! wait for `malloc`'s.
 
 use super::Registry;
+use crate::gp::record::Record;
 use crate::gp::slot::SlotRef;
 use crate::os::sync::{self, Mutex, MutexGuard};
 
@@ -45,6 +48,15 @@ impl Registry {
                 larger.extend_from_slice(list);
                 std::mem::swap(list, larger);
             }
+        }
+    }
+
+    /// Marks the QSBR readers among the holdouts of the last scan, so that each wakes the driver,
+    /// which is about to sleep, when it leaves. The others check `gp.futex` without a mark.
+    pub(crate) fn mark_waiting(&self) {
+        for holdout in self.holdouts.iter().filter(|slot| slot.is_liburcu() && slot.is_qsbr()) {
+            // SAFETY: it is registered, so its record is valid.
+            unsafe { Record::mark_waiting(holdout.0.cast()) };
         }
     }
 }
