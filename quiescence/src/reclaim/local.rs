@@ -19,7 +19,7 @@ mod table;
 use own::Own;
 pub(crate) use own::{
     existing_slot, handle_slot, implicit_slot, last_queue, leave_thread, release_handle,
-    slots_queue, unregister_if_unused,
+    unregister_if_unused,
 };
 use table::{HAS_OTHER_SLOTS, Table};
 pub(crate) use table::{ended, own_objects, own_queues, queue};

@@ -7,8 +7,7 @@
 //!   domain gets the address. Slots are found through it only by who has that domain, alive, which
 //!   keeps their memory.
 //! - What the thread finds without its table ([`LAST`], [`thread_slots`]) is forgotten where an
-//!   [`Own`] is dropped, and where the thread leaves. A slot remembers only the queue of its own
-//!   [`Own`].
+//!   [`Own`] is dropped, and where the thread leaves.
 //! - A queue stays in its domain's list until it is an orphan. It becomes one once
 //!   [`Own::leave`] has given it away, and by then the thread finds it nowhere.
 
@@ -202,8 +201,6 @@ impl Own {
         self.implicit = false;
         if let Some(slot) = self.ordinary(&domain) {
             slot.marks.set(LEAVING);
-            // SAFETY: null, by the thread itself.
-            unsafe { slot.set_objects(ptr::null()) };
             self.unregister_if_unused(slot);
         }
         let mut left = Self::new(self.domain.clone());
@@ -285,62 +282,4 @@ pub(crate) fn last_queue(domain: &DomainState, contents: Contents) -> Option<Own
     // SAFETY: in the list of this domain, which lives, until the thread has left, when the pair is
     // forgotten: as it is before another domain gets the address.
     Some(unsafe { OwnQueue::at(queue) })
-}
-
-/// The thread's queue of retired objects, which its slot in the domain remembers: for guards, which
-/// have the slot at hand. `None` if the thread is exiting.
-///
-/// # Safety
-/// The slot is the calling thread's, and of the domain of `tag`.
-#[inline(always)]
-pub(crate) unsafe fn slots_queue<'c>(slot: &Slot, tag: &'c dyn Named) -> Option<OwnQueue<'c>> {
-    let known = slot.objects();
-    if known.is_null() {
-        let queue = table::queue(tag.core(), tag, Contents::Objects)?;
-        note_objects(tag.core(), slot);
-        return Some(queue);
-    }
-    // SAFETY: in the list of the domain, which lives, until `leave` gives it away, which clears
-    // this; no other thread gets the slot with it.
-    Some(unsafe { OwnQueue::at(known.cast()) })
-}
-
-/// Has `slot`, if it is the one of ordinary sections, remember the queue of objects: until
-/// [`Own::leave`], which clears it where it gives this very queue away.
-#[cold]
-fn note_objects(domain: &DomainState, slot: &Slot) {
-    Table::with(|table| {
-        if let Some(own) = table.find(domain)
-            && let Some(queue) = &own.queues[Contents::Objects as usize]
-            && own.ordinary(domain).is_some_and(|own| ptr::eq(own, slot))
-        {
-            // SAFETY: in the list of the domain until then, by the thread itself.
-            unsafe { slot.set_objects(Arc::as_ptr(queue).cast()) };
-        }
-    });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Domain;
-    use crate::common::threads::elsewhere;
-    use crate::reclaim::local;
-
-    /// Whatever the table loses: what a slot remembers is forgotten where it is given away.
-    #[test]
-    fn no_slot_remembers_a_queue_that_was_given_away() {
-        elsewhere(|| {
-            let domain = Domain::new();
-            let core = Named::core(domain.tag());
-            let slot = handle_slot(core, domain.tag(), ReaderKind::Ordinary);
-            local::ended(core); // not at all: so its entry is lost
-            // SAFETY: this thread's slot, of this domain.
-            assert!(unsafe { slots_queue(slot, domain.tag()) }.is_some());
-            // SAFETY: this thread is in no function of the library.
-            unsafe { local::leave_thread(crate::reclaim::defer::orphan) };
-            assert!(core.queues.all().is_empty(), "it has been taken out, and freed");
-            assert!(slot.objects().is_null());
-        });
-    }
 }
