@@ -25,7 +25,6 @@ use crate::os::sync::{self, AtomicU64, Mutex};
 use grace::Number;
 use grace::word::QUIESCENT;
 use std::cell::Cell;
-use std::ptr;
 use std::sync::Arc;
 
 mod liburcu;
@@ -165,11 +164,6 @@ impl Registry {
     /// All readers.
     pub(crate) fn readers(&self) -> impl Iterator<Item = &Slot> {
         self.readers.iter().map(|slot| &**slot)
-    }
-
-    /// The reader with this slot, if it is registered. The slot's memory may have been freed.
-    pub(crate) fn registered(&self, slot: *const Slot) -> Option<&Slot> {
-        self.readers().find(|reader| ptr::eq(*reader, slot))
     }
 
     /// How many readers use light fences, so that the updater's must be heavy.
