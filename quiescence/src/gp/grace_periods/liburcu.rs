@@ -112,8 +112,8 @@ impl GracePeriods {
         registry.marked.set(false);
         if readers == Readers::Qsbr {
             fence::full(); // before the marks [FR-1]
-            registry.mark_waiting();
         }
+        registry.mark_holdouts();
         drop(registry);
         self.heavy_fence(); // [FR-1] //~ no-liburcu-fence
 

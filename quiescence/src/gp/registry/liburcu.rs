@@ -1,12 +1,13 @@
-//! What a [`Registry`] does for liburcu readers alone, which are all of its domain or none.
+//! What a [`Registry`] does in a domain of liburcu readers, where Rust's may read as well.
 //!
-//! Memory for them is got while it is not locked, and freed then: one may register in a signal
-//! handler that has interrupted `malloc`, and the thread that holds the registry's lock must not
-//! wait for `malloc`'s.
+//! Memory for the former is got while it is not locked, and freed then: one may register in a
+//! signal handler that has interrupted `malloc`, and the thread that holds the registry's lock must
+//! not wait for `malloc`'s.
 
 use super::Registry;
 use crate::gp::record::Record;
 use crate::gp::slot::SlotRef;
+use crate::gp::wake::WAITED_FOR;
 use crate::os::sync::{self, Mutex, MutexGuard};
 
 /// Memory is got for twice the readers that there are, and this many more.
@@ -51,12 +52,16 @@ impl Registry {
         }
     }
 
-    /// Marks the QSBR readers among the holdouts of the last scan, so that each wakes the driver,
-    /// which is about to sleep, when it leaves. The others check `gp.futex` without a mark.
-    pub(crate) fn mark_waiting(&self) {
-        for holdout in self.holdouts.iter().filter(|slot| slot.is_liburcu() && slot.is_qsbr()) {
-            // SAFETY: it is registered, so its record is valid.
-            unsafe { Record::mark_waiting(holdout.0.cast()) };
+    /// Marks the holdouts of the last scan, so that each wakes the driver, which is about to sleep,
+    /// when it leaves. A liburcu reader that is not QSBR checks `gp.futex` without a mark.
+    pub(crate) fn mark_holdouts(&self) {
+        for holdout in &self.holdouts {
+            if !holdout.is_liburcu() {
+                holdout.marks.set(WAITED_FOR);
+            } else if holdout.is_qsbr() {
+                // SAFETY: it is registered, so its record is valid.
+                unsafe { Record::mark_waiting(holdout.0.cast()) };
+            }
         }
     }
 }
