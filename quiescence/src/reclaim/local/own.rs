@@ -283,3 +283,26 @@ pub(crate) fn last_queue(domain: &DomainState, contents: Contents) -> Option<Own
     // forgotten: as it is before another domain gets the address.
     Some(unsafe { OwnQueue::at(queue) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Domain;
+    use crate::common::threads::elsewhere;
+    use crate::reclaim::local;
+
+    /// Though a handle keeps the entry, with which what was last would be forgotten.
+    #[test]
+    fn a_queue_that_was_given_away_is_not_found_as_the_last() {
+        elsewhere(|| {
+            let domain = Domain::new();
+            let core = Named::core(domain.tag());
+            handle_slot(core, domain.tag(), ReaderKind::Ordinary);
+            assert!(local::queue(core, domain.tag(), Contents::Objects).is_some());
+            // SAFETY: this thread is in no function of the library.
+            unsafe { local::leave_thread(crate::reclaim::defer::orphan) };
+            assert!(core.queues.all().is_empty(), "it has been taken out, and freed");
+            assert!(last_queue(core, Contents::Objects).is_none());
+        });
+    }
+}
