@@ -80,7 +80,9 @@ impl LiburcuDomain {
     const_unless_loom! {
         /// Creates a domain without readers.
         pub fn new(name: &'static str, readers: Readers) -> Self {
-            Self { core: DomainState::liburcu(name, readers) }
+            let mut core = DomainState::declared(name);
+            core.grace_periods.make_liburcu(readers);
+            Self { core }
         }
     }
 

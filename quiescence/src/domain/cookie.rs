@@ -6,7 +6,6 @@ use grace::Urgency;
 
 use crate::domain::tag::DomainTag;
 use crate::domain::{domain::Domain, own_section::may_wait};
-use crate::gp::grace_periods::{Attention, Me};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::worker;
 
@@ -44,21 +43,8 @@ impl<K: DomainTag> Domain<K> {
     /// even of `poll`. May be called inside a section.
     pub fn start_poll(&self) -> Cookie {
         let cookie = self.core().grace_periods.request(Urgency::Normal);
-        self.advance();
+        worker::advance_for_now(self.tag());
         self.named(cookie)
-    }
-
-    /// Does what can be done without waiting. If the engine works at the tick, the worker does the
-    /// rest, which may know of callbacks alone, and let them wait; or the caller, if the system
-    /// gives the worker no thread.
-    fn advance(&self) {
-        let core = self.core();
-        core.grace_periods.advance(Me::this_thread());
-        if core.grace_periods.attention() != Attention::None
-            && !worker::announce(&self.tag().handle())
-        {
-            core.grace_periods.advance_at_tick(Me::this_thread());
-        }
     }
 
     /// Returns the cookie of a full grace period that begins now or later, without requesting one.
@@ -81,7 +67,7 @@ impl<K: DomainTag> Domain<K> {
         if core.grace_periods.sequence().is_done(wanted) {
             return true;
         }
-        self.advance();
+        worker::advance_for_now(self.tag());
         core.grace_periods.sequence().is_done(wanted)
     }
 

@@ -1,5 +1,5 @@
 //! The registry of a domain: its readers; and the scan, which finds which of them hold the grace
-//! period up, and how they wake the driver that sleeps until they leave.
+//! period up.
 //!
 //! Slots live in chunks that are never moved, and not freed while the domain lives, so a pointer to
 //! a slot stays valid. A chunk's are contiguous, so a scan of ten thousand runs at memory speed.
@@ -13,25 +13,21 @@
 //! The lock orders a registration before a scan, which then sees the reader, or after it, and then
 //! the reader sees what was published before the scan [GP-5].
 //!
-//! For liburcu readers, memory is allocated before the lock is taken ([`Room`]), and freed after it
-//! is released: a reader may register in a signal handler that has interrupted `malloc`, and the
-//! thread that holds this lock must not wait for `malloc`'s.
+//! For liburcu readers, memory is allocated before the lock is taken, and freed after it is
+//! released: [`liburcu`].
 
-use crate::gp::record::Record;
 use crate::gp::relay::Relay;
 use crate::gp::slot::{GpWords, ReaderKind, Slot, SlotRef};
 use crate::gp::wake::WAITED_FOR;
 use crate::os::fence;
 use crate::os::stack::Alternate;
-use crate::os::sync::{self, AtomicU64, Mutex, MutexGuard};
+use crate::os::sync::{self, AtomicU64, Mutex};
 use grace::Number;
 use grace::word::QUIESCENT;
 use std::cell::Cell;
-use std::ptr;
 use std::sync::Arc;
 
-/// Memory is got for twice the readers that there are, and this many more.
-const ROOM: usize = 64;
+mod liburcu;
 
 /// Slots in a chunk: 64 of 128 bytes are two pages. (What the `Arc` counts is beside them.)
 const CHUNK: usize = if cfg!(loom) { 3 } else { 64 };
@@ -59,10 +55,6 @@ pub(crate) struct Registry {
 // SAFETY: the pointers lead into `chunks`, which move with the registry, or to liburcu readers'
 // slots, which are valid while registered; what they point to is Sync.
 unsafe impl Send for Registry {}
-
-/// Memory for more readers and as many holdouts, allocated while the registry is not locked. After
-/// [`take_room`](Registry::take_room), the memory that the registry does not use any more.
-pub(super) type Room = [Vec<SlotRef>; 2];
 
 impl Registry {
     pub(crate) const fn new(relay: Option<Relay>) -> Self {
@@ -132,40 +124,6 @@ impl Registry {
         self.free.pop().expect("a chunk was added above").0
     }
 
-    /// The registry, locked, with room for `readers` readers in all, or for one more than there
-    /// are. Memory for them is got while nothing is locked.
-    pub(super) fn lock_with_room(this: &Mutex<Self>, readers: usize) -> MutexGuard<'_, Self> {
-        loop {
-            let registry = sync::lock(this);
-            let needed = readers.max(registry.len() + 1);
-            if registry.has_room_for(needed) {
-                return registry;
-            }
-            drop(registry);
-            let wanted = if needed == readers { readers } else { 2 * needed + ROOM };
-            let mut room = [(); 2].map(|()| Vec::with_capacity(wanted));
-            sync::lock(this).take_room(&mut room);
-            // The smaller memory is given back here, where nothing is locked.
-        }
-    }
-
-    /// Whether `readers` readers can be registered, and all be holdouts, without an allocation.
-    pub(crate) fn has_room_for(&self, readers: usize) -> bool {
-        self.readers.capacity() >= readers && self.holdouts.capacity() >= readers
-    }
-
-    /// Uses the memory in `room` if it is larger. The caller drops `room` after it has released the
-    /// lock.
-    pub(super) fn take_room(&mut self, room: &mut Room) {
-        for (list, larger) in [&mut self.readers, &mut self.holdouts].into_iter().zip(room) {
-            if larger.capacity() > list.capacity() {
-                larger.clear();
-                larger.extend_from_slice(list);
-                std::mem::swap(list, larger);
-            }
-        }
-    }
-
     /// Removes a reader, which is in no section.
     pub(crate) fn unregister(&mut self, slot: &Slot) {
         let index = slot.index.get();
@@ -206,11 +164,6 @@ impl Registry {
     /// All readers.
     pub(crate) fn readers(&self) -> impl Iterator<Item = &Slot> {
         self.readers.iter().map(|slot| &**slot)
-    }
-
-    /// The reader with this slot, if it is registered. The slot's memory may have been freed.
-    pub(crate) fn registered(&self, slot: *const Slot) -> Option<&Slot> {
-        self.readers().find(|reader| ptr::eq(*reader, slot))
     }
 
     /// How many readers use light fences, so that the updater's must be heavy.
@@ -255,20 +208,6 @@ impl Registry {
     /// The readers that the last scan found inside a section.
     pub(crate) fn holdouts(&self) -> impl Iterator<Item = &Slot> {
         self.holdouts.iter().map(|slot| &**slot)
-    }
-
-    /// Marks the holdouts of the last scan, so that each wakes the driver, which is about to sleep,
-    /// when it leaves. A liburcu reader that is not QSBR checks `gp.futex` without a mark.
-    pub(crate) fn mark_holdouts(&self) {
-        self.marked.set(false);
-        for holdout in &self.holdouts {
-            if !holdout.is_liburcu() {
-                holdout.marks.set(WAITED_FOR);
-            } else if holdout.is_qsbr() {
-                // SAFETY: it is registered, so its record is valid.
-                unsafe { Record::mark_waiting(holdout.0.cast()) };
-            }
-        }
     }
 
     /// The readers that hold up the grace period under `number`: those that the last scan found and
@@ -317,56 +256,4 @@ impl Registry {
 /// Whether a slot of the calling thread is in a section, or online.
 fn reads(own: &Slot) -> bool {
     !own.is_quiescent() //~ own-section-unseen
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gp::engine::Settings;
-    use grace::Number;
-    use grace::word;
-
-    fn room_for(readers: usize) -> Room {
-        [(); 2].map(|()| Vec::with_capacity(readers))
-    }
-
-    #[test]
-    fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
-        let mut core =
-            crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
-        core.make_liburcu(crate::gp::links::Readers::Silent);
-        let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
-        let this = Mutex::new(sync::Rank::Registry, Registry::new(None));
-        let mut registry = sync::lock(&this);
-        assert!(!registry.has_room_for(1));
-        registry.take_room(&mut room_for(100));
-        let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
-        assert!(registry.has_room_for(slots.len()));
-        drop(registry);
-        for slot in &slots {
-            let reader_kind = ReaderKind::Liburcu(crate::gp::links::Readers::Silent);
-            let core = (&raw const core).cast();
-            // SAFETY: each slot once; it outlives the registry.
-            unsafe { Registry::register(&this, Some(slot), core, 1, reader_kind) };
-            slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);
-        }
-        let mut registry = sync::lock(&this);
-        let gp = AtomicU64::new(word::entered(Number(2)));
-        assert_eq!(registry.scan(Number(2), &gp), 100);
-        assert_eq!(used, (registry.readers.as_ptr(), registry.holdouts.as_ptr()), "same memory");
-        // With readers registered: they and the holdouts stay, and no smaller memory is taken.
-        let mut room = room_for(50);
-        registry.take_room(&mut room);
-        assert_eq!(used, (registry.readers.as_ptr(), registry.holdouts.as_ptr()));
-        let mut room = room_for(200);
-        registry.take_room(&mut room);
-        assert!(registry.has_room_for(200));
-        assert_eq!(used, (room[0].as_ptr(), room[1].as_ptr()), "to be dropped outside the lock");
-        assert_eq!((registry.len(), registry.holdouts().count()), (100, 100));
-        for slot in &slots {
-            slot.word().store(QUIESCENT, std::sync::atomic::Ordering::Relaxed);
-            registry.unregister(slot);
-        }
-        assert_eq!((registry.len(), registry.holdouts().count()), (0, 0));
-    }
 }

@@ -90,9 +90,8 @@ pub(crate) struct Slot {
     core: Cell<*const GpWords>,
     /// What reports show of the reader, and what a QSBR reader needs.
     pub(crate) notes: Notes,
-    /// How many handles and implicit registrations keep this slot registered. Owner only. Safe code
-    /// can leak handles, so it has 64 bits and is checked: a count that wrapped would unregister
-    /// the slot under a reader.
+    /// How many handles keep this slot registered. Owner only. Safe code can leak handles, so it
+    /// has 64 bits and is checked: a count that wrapped would unregister the slot under a reader.
     references: Cell<u64>,
     /// This slot's index in the registry's list. Under the registry's lock.
     pub(super) index: Cell<usize>,
@@ -100,16 +99,14 @@ pub(crate) struct Slot {
     owner: Cell<usize>,
     /// How the owner reads. Under the registry's lock.
     reader_kind: Cell<ReaderKind>,
-    /// The owner's queue of objects in the domain, null while it is not known here. Owner only.
-    objects: Cell<*const ()>,
     pub(crate) fence: fence::Cell,
 }
 
 // SAFETY: any thread may use the atomics. `core` is set once, before the slot is first handed out.
-// `references` and `objects` are accessed by the owner only. `index`, `owner`, `reader_kind` and
-// the cells of `notes` are accessed under the registry's lock only, except that the owner reads
-// `reader_kind` and `notes.relays` without it: those are written when the slot is handed out, and
-// not again until the owner has given it back.
+// `references` is accessed by the owner only. `index`, `owner`, `reader_kind` and the cells of
+// `notes` are accessed under the registry's lock only, except that the owner reads `reader_kind`
+// and `notes.relays` without it: those are written when the slot is handed out, and not again until
+// the owner has given it back.
 unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
 // going through the registry's lock.
@@ -178,7 +175,6 @@ impl Slot {
                 index: Cell::new(0),
                 owner: Cell::new(0),
                 reader_kind: Cell::new(ReaderKind::Ordinary),
-                objects: Cell::new(std::ptr::null()),
                 fence: fence::Cell::new(),
             }
         }
@@ -191,20 +187,6 @@ impl Slot {
     pub(crate) fn is_quiescent(&self) -> bool {
         // Relaxed: the owner reads its own word.
         word::nesting(self.word.load(Relaxed)) == 0
-    }
-
-    /// The owner's queue of objects in the domain, or null. For the owner.
-    #[inline(always)]
-    pub(crate) fn objects(&self) -> *const () {
-        self.objects.get()
-    }
-
-    /// Remembers it.
-    ///
-    /// # Safety
-    /// The owner calls this. It is null, or lives until the owner's thread has set null.
-    pub(crate) unsafe fn set_objects(&self, queue: *const ()) {
-        self.objects.set(queue);
     }
 
     /// Whether the owner is in a section that no other is nested in.
@@ -359,7 +341,6 @@ impl Slot {
         self.owner.set(owner);
         self.reader_kind.set(reader_kind);
         self.references.set(0);
-        self.objects.set(std::ptr::null());
         self.word.store(QUIESCENT, Relaxed);
         // (A liburcu reader has no mark to keep.)
         let lost = reader_kind.is_liburcu(); //~ forgotten-mark
@@ -415,23 +396,23 @@ impl Slot {
         fence::chosen() == Fences::Membarrier && !self.core().readers_fence
     }
 
-    /// Counts `users` more users of this registration. Owner only.
+    /// Counts `handles` more of them. Owner only.
     ///
     /// # Panics
-    /// If it then has 2^64 users or more.
-    pub(crate) fn acquire(&self, users: u64) {
-        let references = self.references.get().checked_add(users);
+    /// If there are then 2^64 or more.
+    pub(crate) fn acquire(&self, handles: u64) {
+        let references = self.references.get().checked_add(handles);
         self.references.set(references.expect(
             "quiescence: 2^64 registrations of one thread: `Reader`s are being leaked with mem::forget",
         ));
     }
 
-    /// Counts one user fewer. Owner only.
+    /// Counts one handle fewer. Owner only.
     pub(crate) fn release(&self) {
         self.references.set(self.references.get() - 1);
     }
 
-    /// How many use this registration. Owner only.
+    /// How many handles keep it registered. Owner only.
     pub(crate) fn references(&self) -> u64 {
         self.references.get()
     }

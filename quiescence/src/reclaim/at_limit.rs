@@ -341,22 +341,24 @@ pub(crate) fn settle_over_limit() {
     if context() != Context::Outside || std::thread::panicking() {
         return local::make_overdue();
     }
-    for handle in local::domains_over_limit() {
-        if let Some(queue) = local::own_objects(&handle)
-            && is_settled_here(&handle, queue)
-            && queue.local_stock().refresh_over_limit(&handle)
+    let handles = local::domains_over_limit();
+    for handle in &handles {
+        if let Some(queue) = local::own_objects(handle)
+            && is_settled_here(handle, queue)
+            && queue.local_stock().refresh_over_limit(handle)
         {
-            settle(&handle, Some(queue));
+            settle(handle, Some(queue));
             // Another thread (the worker, a barrier) may be dropping this thread's objects: it is
             // waited for, as it would take that long to drop them here. Else the thread's next
             // section would begin over the limit, with no room for its first object, which must not
             // be refused.
-            while queue.local_stock().refresh_over_limit(&handle)
+            while queue.local_stock().refresh_over_limit(handle)
                 && Sections::of_this_thread() == Sections::None
                 && queue.wait_for_runner()
             {
-                run_ready(&handle, queue);
+                run_ready(handle, queue);
             }
         }
     }
+    local::let_go(handles); // a drop may have begun a section
 }

@@ -6,13 +6,8 @@
 //! [`crate::reclaim::domain_state`] one of those in use. A program may have a domain for each of
 //! its objects, so no table is searched or copied as a whole for one domain.
 //!
-//! The entries are in a list, in no order. The index is a hash table with open addressing and
-//! linear probing, whose slots are places in the list. Up to [`SMALL`] entries there is no index:
-//! comparing them all is faster, and a thread in one or two domains, as most are, pays for none.
-//!
-//! **Invariant [BD-1]: from each entry's home slot to the slot that has its place, no slot is
-//! empty.** An insertion takes the first empty slot; a removal moves the entries after it up
-//! ([`ByAddress::close_gap`]).
+//! The entries are in a list, in no order but what [`ByAddress::swap`] gives it. A map of the
+//! standard library's, with a hash that is made for addresses, has their places.
 //!
 //! An entry that a thread keeps after the end of its domain holds a weak handle, so that no other
 //! domain gets the address. A table that finds no entry makes a thread slow, or has it register
@@ -20,11 +15,11 @@
 
 #![deny(unsafe_code)]
 
-/// Entries that are searched without an index.
-const SMALL: usize = 8;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
-/// An empty slot of the index.
-const EMPTY: u32 = u32::MAX;
+/// Room that is kept however few entries there are.
+const SLACK: usize = 28;
 
 /// An entry of such a table.
 pub(crate) trait HasAddress {
@@ -39,14 +34,34 @@ pub(crate) trait HasAddress {
 #[derive(Debug)]
 pub(crate) struct ByAddress<T> {
     entries: Vec<T>,
-    /// Places in `entries`, or [`EMPTY`]. No slots while `entries.len() <= SMALL`, else a power of
-    /// two, of which at most half are in use.
-    index: Vec<u32>,
+    places: Places,
+}
+
+/// Where in the list of entries that of an address is.
+type Places = HashMap<usize, usize, BuildHasherDefault<Spread>>;
+
+/// The hash of an address. Its best bits come from the product with the golden ratio, which spreads
+/// neighbours (Knuth, 6.4), and are put where the map looks first.
+#[derive(Debug, Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only addresses are hashed");
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        self.0 = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl<T> ByAddress<T> {
     pub(crate) const fn new() -> Self {
-        Self { entries: Vec::new(), index: Vec::new() }
+        Self { entries: Vec::new(), places: HashMap::with_hasher(BuildHasherDefault::new()) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -82,164 +97,98 @@ impl<T: HasAddress> ByAddress<T> {
         &mut self.entries[place]
     }
 
+    /// The place of the entry with this address; valid until an entry is removed.
+    pub(crate) fn place(&self, address: *const T::Of) -> Option<usize> {
+        place(&self.places, address.addr())
+    }
+
     /// Adds an entry for an address that has none. Returns its place.
     pub(crate) fn insert(&mut self, entry: T) -> usize {
         debug_assert!(self.place(entry.address()).is_none());
         let place = self.entries.len();
         self.entries.push(entry);
-        if 2 * self.entries.len() > self.index.len() && self.entries.len() > SMALL {
-            self.rebuild();
-        } else if !self.index.is_empty() {
-            self.enter(place);
-        }
+        self.note(place);
         place
+    }
+
+    /// Notes which entry is at this place.
+    fn note(&mut self, place: usize) {
+        note(&mut self.places, self.entries[place].address().addr(), place);
     }
 
     /// Exchanges the entries at two places.
     pub(crate) fn swap(&mut self, one: usize, other: usize) {
-        if !self.index.is_empty() {
-            let slots = [one, other].map(|place| self.slot_of(place));
-            self.index.swap(slots[0], slots[1]);
-        }
         self.entries.swap(one, other);
+        self.note(one);
+        self.note(other);
     }
 
     /// Removes an entry; the last one takes its place.
     pub(crate) fn remove(&mut self, address: *const T::Of) -> Option<T> {
         let place = self.place(address)?;
-        let last = self.entries.len() - 1;
-        self.swap(place, last);
-        if !self.index.is_empty() {
-            self.close_gap(self.slot_of(last));
+        self.places.remove(&address.addr());
+        let removed = self.entries.swap_remove(place);
+        if place < self.entries.len() {
+            self.note(place);
         }
-        let removed = self.entries.pop();
         // Not at each removal, so that a removal takes a constant number of steps on average.
-        if 8 * self.entries.len() < self.index.len() {
+        if 8 * self.entries.len() + SLACK < self.entries.capacity() {
             self.shrink();
         }
-        removed
+        Some(removed)
     }
 
     /// Removes the entries for which `keep` is false. Goes through the whole table.
     pub(crate) fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
-        let before = self.entries.len();
         self.entries.retain(keep);
-        if self.entries.len() != before {
+        if self.entries.len() != self.places.len() {
             self.shrink();
         }
     }
 
     /// Removes and returns all entries.
     pub(crate) fn take_all(&mut self) -> Vec<T> {
-        self.index = Vec::new();
-        std::mem::take(&mut self.entries)
+        std::mem::replace(self, Self::new()).entries
     }
 
-    /// Returns memory that is not needed any more, and rebuilds the index.
+    /// Returns memory that is not needed any more, and notes all places anew.
     #[cold]
     #[inline(never)]
     pub(crate) fn shrink(&mut self) {
         self.entries.shrink_to(2 * self.entries.len());
-        self.rebuild();
+        self.places = Places::default();
+        (0..self.entries.len()).for_each(|place| self.note(place));
     }
 
-    /// Rebuilds the index, in the size for the present number of entries.
-    fn rebuild(&mut self) {
-        let len = self.entries.len();
-        let slots = if len > SMALL { (3 * len).next_power_of_two() } else { 0 };
-        self.index = vec![EMPTY; slots];
-        if slots != 0 {
-            (0..len).for_each(|place| self.enter(place));
-        }
-    }
-
-    /// Stores the place of an entry in the first empty slot from its home on [BD-1].
-    fn enter(&mut self, place: usize) {
-        let slot = self.probe(self.home(self.entries[place].address()), |slot| slot == EMPTY);
-        self.index[slot] = to_slot(place);
-    }
-
-    /// Empties a slot, and moves up those after it that would not be found any more [BD-1].
-    fn close_gap(&mut self, mut gap: usize) {
-        let mask = self.index.len() - 1;
-        let mut slot = gap;
-        loop {
-            slot = (slot + 1) & mask;
-            let place = self.index[slot];
-            if place == EMPTY {
-                break;
-            }
-            let home = self.home(self.entries[place as usize].address());
-            // It stays if its home is after the gap: then a probe for it does not pass the gap.
-            if slot.wrapping_sub(home) & mask >= slot.wrapping_sub(gap) & mask {
-                self.index[gap] = place;
-                gap = slot;
-            }
-        }
-        self.index[gap] = EMPTY;
-    }
-
-    /// The place of the entry with this address; valid until an entry is removed.
-    pub(crate) fn place(&self, address: *const T::Of) -> Option<usize> {
-        if self.index.is_empty() {
-            return self.entries.iter().position(|entry| std::ptr::eq(entry.address(), address));
-        }
-        let is_it = |place: u32| std::ptr::eq(self.entries[place as usize].address(), address);
-        let slot = self.probe(self.home(address), |place| place == EMPTY || is_it(place));
-        let place = self.index[slot];
-        (place != EMPTY).then_some(place as usize)
-    }
-
-    /// The slot that has the place of an entry.
-    fn slot_of(&self, place: usize) -> usize {
-        let home = self.home(self.entries[place].address());
-        self.probe(home, |slot| slot == to_slot(place))
-    }
-
-    /// The first slot from `home` on for whose content `is_wanted`. Half of the slots are empty, so
-    /// a probe for an empty one ends.
-    fn probe(&self, home: usize, is_wanted: impl Fn(u32) -> bool) -> usize {
-        let mask = self.index.len() - 1;
-        let mut slot = home;
-        while !is_wanted(self.index[slot]) {
-            slot = (slot + 1) & mask;
-        }
-        slot
-    }
-
-    /// The slot at which the search for an address begins.
-    fn home(&self, address: *const T::Of) -> usize {
-        // The golden ratio spreads neighbours (Knuth, 6.4); the top bits of the product are best.
-        let spread = (address.addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (spread >> (64 - self.index.len().ilog2())) as usize
-    }
-
-    /// How many entries are compared until an address is found, or found to be absent.
+    /// How many entries a look-up begins with, at most, if the index has so many bits.
     #[cfg(test)]
-    pub(crate) fn steps_to(&self, address: *const T::Of) -> usize {
-        if self.index.is_empty() {
-            return self.place(address).unwrap_or(self.entries.len());
+    pub(crate) fn crowd(&self, bits: u32) -> usize {
+        let mut homes = std::collections::BTreeMap::new();
+        for entry in &self.entries {
+            let mut spread = Spread::default();
+            spread.write_usize(entry.address().addr());
+            *homes.entry(spread.finish() % (1 << bits)).or_insert(0) += 1;
         }
-        let steps = std::cell::Cell::new(0);
-        self.probe(self.home(address), |place| {
-            steps.set(steps.get() + 1);
-            place == EMPTY || std::ptr::eq(self.entries[place as usize].address(), address)
-        });
-        steps.get()
+        homes.into_values().max().unwrap_or(0)
     }
 
-    /// Bytes that the table has allocated.
+    /// Bytes that the table has allocated, about.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<T>() + self.index.capacity() * size_of::<u32>()
+        self.entries.capacity() * size_of::<T>() + self.places.capacity() * size_of::<[usize; 2]>()
     }
 }
 
-/// A place in the list, as an index slot stores it.
-fn to_slot(place: usize) -> u32 {
-    // 2^32 domains take more memory than a process has.
-    debug_assert!(place < EMPTY as usize);
-    place as u32
+// Out of line, so that a program has them once, not once for each kind of entry.
+
+#[inline(never)]
+fn place(places: &Places, address: usize) -> Option<usize> {
+    places.get(&address).copied()
+}
+
+#[inline(never)]
+fn note(places: &mut Places, address: usize, place: usize) {
+    places.insert(address, place);
 }
 
 #[cfg(test)]
@@ -317,30 +266,28 @@ mod tests {
         }
     }
 
-    /// However many there are, a look-up compares a few entries: of those that are there, and of
-    /// those that are not.
+    /// However many there are, a look-up compares a few entries: hashes of addresses, of neighbours
+    /// and of those that are far apart, are spread over the index.
     #[test]
     #[cfg_attr(miri, ignore = "tens of thousands of entries")]
     fn a_look_up_among_twenty_thousand_takes_a_few_steps() {
-        let table = filled(20_000);
-        let steps = |range: std::ops::Range<usize>| -> (usize, usize) {
-            let all = range.map(|n| table.steps_to(address(n)));
-            all.fold((0, 0), |(sum, max), one| (sum + one, max.max(one)))
-        };
-        let (sum, max) = steps(0..20_000);
-        assert!(sum < 2 * 20_000 && max <= 32, "found: {sum} in all, {max} at most");
-        let (sum, max) = steps(20_000..40_000);
-        assert!(sum < 3 * 20_000 && max <= 64, "not there: {sum} in all, {max} at most");
+        for stride in [8, 128, 2_176, 4_096, 1 << 20, 1 << 24] {
+            let mut table = ByAddress::new();
+            for n in 0..20_000 {
+                table.insert(Entry(0x5555_0000_0080 + n * stride, 0));
+            }
+            let crowd = table.crowd(15);
+            assert!(crowd <= 8, "{crowd} entries {stride} bytes apart are looked for in one place");
+        }
     }
 
-    /// One entry is removed without a walk: the entries that are touched are those in its run of
-    /// the index. Memory comes back as the table empties, and what is left is still found.
+    /// Memory comes back as the table empties, and what is left is still found.
     #[test]
     #[cfg_attr(miri, ignore = "tens of thousands of entries")]
     fn memory_goes_back_as_entries_do() {
         let mut table = filled(20_000);
         let most = table.bytes();
-        assert!(most <= 20_000 * 2 * size_of::<Entry>() + 16 * 20_000, "{most}");
+        assert!(most <= 20_000 * 2 * size_of::<Entry>() + 32 * 20_000, "{most}");
         for n in (0..20_000).rev().filter(|n| n % 100 != 0) {
             assert!(table.remove(address(n)).is_some());
         }
@@ -348,10 +295,7 @@ mod tests {
         assert!(table.bytes() <= most / 40, "{} of {most}", table.bytes());
         (0..20_000).for_each(|n| assert_eq!(table.get(address(n)).is_some(), n % 100 == 0));
         (0..20_000).for_each(|n| assert_eq!(table.remove(address(n)).is_some(), n % 100 == 0));
-        assert!(
-            table.is_empty() && table.bytes() <= 2 * SMALL * size_of::<Entry>(),
-            "{}",
-            table.bytes()
-        );
+        let left = table.bytes();
+        assert!(table.is_empty() && left <= SLACK * (16 + size_of::<Entry>()), "{left}");
     }
 }

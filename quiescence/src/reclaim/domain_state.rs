@@ -31,7 +31,7 @@ use grace::policy::Budget;
 
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::{links::Readers, slot::GpWords};
+use crate::gp::slot::GpWords;
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::kept::Kept;
@@ -104,13 +104,6 @@ impl DomainState {
         pub(crate) fn declared(name: &'static str) -> Self {
             let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
             domain.grace_periods.observers.declared_name = Some(name);
-            domain
-        }
-
-        /// The same for liburcu readers.
-        pub(crate) fn liburcu(name: &'static str, readers: Readers) -> Self {
-            let mut domain = Self::declared(name);
-            domain.grace_periods.make_liburcu(readers);
             domain
         }
     }

@@ -19,7 +19,7 @@ mod table;
 use own::Own;
 pub(crate) use own::{
     existing_slot, handle_slot, implicit_slot, last_queue, leave_thread, release_handle,
-    slots_queue, unregister_if_unused,
+    unregister_if_unused,
 };
 use table::{HAS_OTHER_SLOTS, Table};
 pub(crate) use table::{ended, own_objects, own_queues, queue};
@@ -146,7 +146,12 @@ fn each_section(mut f: impl FnMut(&Slot)) {
     let mut handles = Vec::new();
     Table::with(|table| table.each_watched(&mut handles, &mut if_section));
     record::own().for_each(if_section);
-    // Nor here, where the thread may be in a section [D-1]; unless others let go of it just now.
+    let_go(handles);
+}
+
+/// Drops handles of domains where the thread may be in a section. No domain ends here that would
+/// run something [D-1]; unless others let go of it just now.
+pub(crate) fn let_go(handles: Vec<Handle>) {
     let runs_some = |domain: &DomainState| !domain.queues.is_empty() || !domain.kept.is_empty();
     let is_last = |handle: &Handle| handle.is_last() && runs_some(handle);
     handles.into_iter().filter(is_last).for_each(crate::HOOKS.ends_elsewhere);

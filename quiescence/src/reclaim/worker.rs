@@ -54,7 +54,7 @@ use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
 use crate::os::{clock, exit, nap, user_code};
-use crate::reclaim::domain_state::{self, DomainState, Handle, WeakHandle};
+use crate::reclaim::domain_state::{self, DomainState, Handle, Named, WeakHandle};
 use crate::reclaim::local;
 use crate::reclaim::rescan;
 use crate::reclaim::thread_queue::{Queue, Wants};
@@ -105,6 +105,17 @@ fn due(turn: Attention, now_ns: u64, close_at_ns: u64) -> u64 {
 /// tick. Returns whether there is a worker.
 pub(crate) fn announce(handle: &Handle) -> bool {
     expect(handle, first_turn(handle.grace_periods.attention()))
+}
+
+/// Does what can be done of a domain's grace period without waiting. If the engine works at the
+/// tick, the worker does the rest, which may know of callbacks alone, and let them wait; or the
+/// caller, if the system gives the worker no thread.
+pub(crate) fn advance_for_now(tag: &dyn Named) {
+    let grace_periods = &tag.core().grace_periods;
+    grace_periods.advance(Me::this_thread());
+    if grace_periods.attention() != Attention::None && !announce(&tag.handle()) {
+        grace_periods.advance_at_tick(Me::this_thread());
+    }
 }
 
 /// Has the worker come to `handle` now. Returns whether there is a worker.

@@ -231,6 +231,24 @@ fn a_sleeping_updater_notices_that_the_section_has_ended() {
     }
 }
 
+/// Nor does one of Rust's in the domain leave it asleep, whose thread stays registered.
+#[test]
+fn the_end_of_a_rust_section_wakes_an_updater_that_sleeps_beside_liburcu_readers() {
+    for readers in ALL {
+        let flavor = Flavor::new(readers);
+        let domain = flavor.domain.domain();
+        tune(&domain, |tuning| tuning.stall_after = None); // nothing else wakes it
+        thread::scope(|scope| {
+            let guard = domain.read();
+            let updater = scope.spawn(|| domain.synchronize());
+            until(|| readers == Readers::Silent || domain.statistics().sleeps != 0);
+            drop(guard);
+            updater.join().unwrap();
+        });
+        assert_eq!(flavor.words.futex.load(SeqCst), 0, "{readers:?}");
+    }
+}
+
 /// What a driver waits for, it waits for by system calls that are no cancellation points: were it
 /// to vanish in one, no thread could drive the domain any more.
 #[test]

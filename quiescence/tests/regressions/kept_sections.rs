@@ -49,3 +49,23 @@ fn an_object_without_room_is_not_freed_in_a_section_that_a_drop_has_begun() {
     leave(domain);
     assert_eq!(domain.statistics().callbacks_panicked, 0);
 }
+
+/// Where a section ends, a domain over whose limit its thread had gone ended with the last handle,
+/// the thread's own: what waited there ran in the section that a drop had begun.
+#[test]
+fn a_domain_does_not_end_in_a_section_that_a_drop_has_begun() {
+    let (other, domain, (sender, run_by)) = (patient_domain(), Domain::new(), mpsc::channel());
+    tune(&domain, |tuning| (tuning.lazy, tuning.objects_max) = (Duration::MAX, 1));
+    let guard = other.read();
+    domain.call(move || sender.send(thread::current().id()).unwrap()).unwrap();
+    let inside = domain.clone();
+    let keeps = move || {
+        let _until_then = &inside;
+        keep_section(other);
+    };
+    domain.retire(Box::new(OnDrop(keeps))).expect("one goes over the limit in a section");
+    drop(domain);
+    drop(guard);
+    assert_ne!(run_by.recv(), Ok(thread::current().id()));
+    let_go();
+}

@@ -1,6 +1,6 @@
 //! A domain for each object: making, finding and dropping each takes constant time.
 //!
-//! How many steps a look-up takes is counted by the tests of the tables themselves (`by_address`,
+//! That a look-up takes few steps is checked by the tests of the tables themselves (`by_address`,
 //! `local/table`, `worker/tasks`); here is what can be seen from outside: memory that comes back,
 //! and sections that are found still.
 

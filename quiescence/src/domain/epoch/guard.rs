@@ -20,6 +20,7 @@ use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::free::{Callback, Pending};
 use crate::reclaim::local;
+use crate::reclaim::thread_queue::Contents;
 
 /// Keeps the thread pinned until it is dropped: no function deferred after it was created runs
 /// before then.
@@ -107,11 +108,11 @@ impl Guard {
     where
         F: FnOnce() -> R,
     {
-        let Some(slot) = self.slot() else {
+        if self.slot.is_null() {
             return user_code::run(Site::OnTheSpot, || drop(f()));
-        };
+        }
         // SAFETY: by the contract.
-        unsafe { self.retire(slot, Function::new(f), Function::<F, R>::AMOUNT) };
+        unsafe { self.retire(Function::new(f), Function::<F, R>::AMOUNT) };
     }
 
     /// Drops the object that the pointer points to, and frees its memory, once no guard that exists
@@ -121,31 +122,30 @@ impl Guard {
     /// The pointer is not null, any thread may drop the object, no thread that pins itself from now
     /// on can reach it, and it is deferred once.
     pub unsafe fn defer_destroy<T: ?Sized + Pointable>(&self, ptr: Shared<'_, T>) {
-        let Some(slot) = self.slot() else {
+        if self.slot.is_null() {
             // SAFETY: by the contract of `unprotected`.
             return user_code::run(Site::OnTheSpot, || drop(unsafe { ptr.into_owned() }));
-        };
+        }
         let object = Object::<T>::at(ptr.address());
         // SAFETY: valid under this guard, by the contract.
         let amount = unsafe { object.amount() };
         // SAFETY: by the contract, no other pointer to it is used when it runs.
-        unsafe { self.retire(slot, object, amount) };
+        unsafe { self.retire(object, amount) };
     }
 
     /// Among the objects, over the limit where there is no room: in a section nothing waits.
     ///
     /// # Safety
-    /// To run the callback once, on any thread, after a grace period from now on, is sound. The
-    /// slot is this guard's.
-    unsafe fn retire<C: Callback>(&self, slot: &Slot, callback: C, amount: Amount) {
+    /// To run the callback once, on any thread, after a grace period from now on, is sound.
+    unsafe fn retire<C: Callback>(&self, callback: C, amount: Amount) {
         let is_due = if !self.local.get().is_null()
             && let Some(domain) = self.collector_or_default().own_domain()
         {
             // SAFETY: by the contract.
-            unsafe { retire(domain.tag(), slot, callback, amount) }
+            unsafe { retire(domain.tag(), callback, amount) }
         } else {
             // SAFETY: as above.
-            unsafe { retire(&Global, slot, callback, amount) }
+            unsafe { retire(&Global, callback, amount) }
         };
         if is_due {
             self.note_due(SHARE);
@@ -297,11 +297,10 @@ impl Guard {
 /// # Safety
 /// As there.
 #[inline(always)]
-unsafe fn retire<K: Named, C: Callback>(tag: &K, slot: &Slot, callback: C, amount: Amount) -> bool {
+unsafe fn retire<K: Named, C: Callback>(tag: &K, callback: C, amount: Amount) -> bool {
     // SAFETY: by the contract.
     let pending = unsafe { Pending::new(tag.core(), callback) };
-    // SAFETY: of the section of the calling thread's guard, in the guard's domain.
-    let queue = unsafe { local::slots_queue(slot, tag) };
+    let queue = local::queue(tag.core(), tag, Contents::Objects);
     match defer::queue_only(tag, queue, pending, amount, Patience::InAnyCase) {
         Ok(None) => false,
         Ok(Some(queue)) => due::tend_if_share(tag, queue),

@@ -116,7 +116,8 @@ impl GracePeriods {
         // the heavy fence come between. Readers that cleared a mark of a superseded driver may
         // still have to decrement [HO-2].
         self.gp_words.wake.0.left.fetch_add(registry.holdouts().count() as u32, Relaxed);
-        registry.mark_holdouts();
+        registry.marked.set(false);
+        registry.holdouts().for_each(|slot| slot.marks.set(WAITED_FOR));
         drop(registry);
         let readers_fence = self.gp_words.readers_fence;
         // [GP-6]

@@ -97,7 +97,7 @@ impl GracePeriods {
         //~ marks-outlive-their-driver:
         if state.conduct.away.sleeps {
             registry.marked.set(false);
-            let is_marked = |slot: &&Slot| !slot.is_liburcu() && slot.marks.take(WAITED_FOR);
+            let is_marked = |slot: &&Slot| slot.marks.take(WAITED_FOR);
             let withdrawn = registry.holdouts().filter(is_marked).count() as u32; // [HO-2]
             drop(registry);
             match self.gp_words.liburcu_words() {

@@ -109,6 +109,7 @@ impl GracePeriods {
         let Some(registry) = self.registry_as(driver) else { return };
         // Relaxed: the heavy fence follows [FR-1].
         words.futex.store(ASLEEP, Relaxed);
+        registry.marked.set(false);
         if readers == Readers::Qsbr {
             fence::full(); // before the marks [FR-1]
         }

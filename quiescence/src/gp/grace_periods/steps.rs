@@ -17,8 +17,7 @@
 //!   [HO-1]. No other file can give it another's term. It stays on its thread, whose readers [`Me`]
 //!   names.
 //! - [`Readers`], the locked registry, is given out to be read. Marks in slots can be set and
-//!   cleared so ([`Registry::mark_holdouts`]); they decide who wakes the driver, and each driver
-//!   that has been woken scans again.
+//!   cleared so; they decide who wakes the driver, and each driver that has been woken scans again.
 //!
 //! What no type keeps: only [`GracePeriods::announce`] stores into `gp_words.gp`. A slot's word is
 //! its owner's to write, by the functions of [`crate::gp::slot`] and `gp/qsbr.rs`; it registers
@@ -28,6 +27,8 @@
 //! [`Locked::end_counted`] [SR-3]; it has to call [`Locked::begin`] and [`Locked::show_begin`]
 //! before it reads the counts. These two only record and show what the machine says: the former is
 //! in `watch.rs`.
+
+mod liburcu;
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -234,38 +235,15 @@ impl GracePeriods {
         unsafe { &*slot }
     }
 
-    /// The same for a slot in the program's own memory.
-    ///
-    /// # Safety
-    /// `slot` is unused, and valid until it is unregistered.
-    pub(crate) unsafe fn register_at(
-        &self,
-        slot: *const Slot,
-        owner: usize,
-        reader_kind: ReaderKind,
-    ) {
-        let core = ptr::from_ref(self).cast();
-        // SAFETY: the registry is this domain's; the slot by the contract.
-        unsafe { Registry::register(&self.registry, Some(slot), core, owner, reader_kind) };
-    }
-
-    /// Gets memory for `readers` readers in all to register and be waited for; for one more than
-    /// there are, if that is more.
-    pub(crate) fn make_room(&self, readers: usize) {
-        drop(Registry::lock_with_room(&self.registry, readers));
-    }
-
     /// Unregisters a reader of the calling thread, which is in no section.
     pub(crate) fn unregister(&self, slot: &Slot) {
         //~ point before-unregister
         debug_assert!(slot.is_quiescent());
-        // Read now: once unregistered, the slot may be another thread's, or gone.
-        let liburcu_words = self.gp_words.liburcu_words().filter(|_| slot.is_liburcu());
         // A thread that scans later takes the same lock: the sections of this reader happened
         // before [GP-5].
         sync::lock(&self.registry).unregister(slot);
         //~ point unregistered
-        match liburcu_words {
+        match self.gp_words.liburcu_words() {
             Some(words) => words.wake(),
             // The next owner finds the mark and keeps it: see `Slot::adopt`.
             None => slot.report_quiescent(),
@@ -652,26 +630,6 @@ impl<'a> Locked<'a> {
     pub(crate) fn end_counted(&mut self) {
         assert!(self.domain.is_sleepable(), "readers that are registered are scanned");
         self.end_alone();
-    }
-
-    /// Carries out a grace period in one hold of the lock, if the only readers are `own` ones of
-    /// the caller. If there are others, the machine stays where it is, and the next driver
-    /// continues from there. Returns whether it has ended.
-    ///
-    /// # Safety
-    /// So many readers are the calling thread's, and it holds no reference by any of them.
-    pub(super) unsafe fn end_if_alone(&mut self, own: usize) -> bool {
-        let is_wanted = self.driven || self.machine().is_wanted();
-        //~ alone-beside-driver:
-        if is_wanted {
-            return false;
-        }
-        let _: Cookie = self.request(Urgency::Normal);
-        if self.poll() != Action::Fence || self.begin_with(|_| own).is_some() {
-            return false;
-        }
-        self.end_alone();
-        true
     }
 
     /// Makes the end of a grace period visible.

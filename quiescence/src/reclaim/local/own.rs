@@ -7,8 +7,7 @@
 //!   domain gets the address. Slots are found through it only by who has that domain, alive, which
 //!   keeps their memory.
 //! - What the thread finds without its table ([`LAST`], [`thread_slots`]) is forgotten where an
-//!   [`Own`] is dropped, and where the thread leaves. A slot remembers only the queue of its own
-//!   [`Own`].
+//!   [`Own`] is dropped, and where the thread leaves.
 //! - A queue stays in its domain's list until it is an orphan. It becomes one once
 //!   [`Own::leave`] has given it away, and by then the thread finds it nowhere.
 
@@ -46,12 +45,10 @@ fn forget_last() {
 /// See the module.
 pub(super) struct Own {
     domain: WeakHandle,
-    /// The slot of ordinary sections; null before the first, and after its last user has gone.
-    slot: *const Slot,
-    /// Whether `slot` is kept registered because [`crate::read`] was called.
+    /// The slots: that of ordinary sections, if it has a user, and those of QSBR handles.
+    slots: Vec<*const Slot>,
+    /// Whether the former is kept registered because [`crate::read`] was called.
     implicit: bool,
-    /// The slots of QSBR handles.
-    others: Vec<*const Slot>,
     /// The queues, by their `Contents`.
     queues: [Option<Arc<Queue>>; 2],
 }
@@ -72,13 +69,7 @@ impl Drop for Own {
 
 impl Own {
     pub(super) fn new(domain: WeakHandle) -> Self {
-        Self {
-            domain,
-            slot: ptr::null(),
-            implicit: false,
-            others: Vec::new(),
-            queues: [None, None],
-        }
+        Self { domain, slots: Vec::new(), implicit: false, queues: [None, None] }
     }
 
     /// The domain, if it has not ended.
@@ -98,84 +89,66 @@ impl Own {
 
     /// The slot for ordinary sections, if there is one.
     pub(super) fn ordinary<'d>(&self, domain: &'d DomainState) -> Option<&'d Slot> {
-        self.assert_of(domain);
-        // SAFETY: null, or in the registry of this domain, which lives.
-        unsafe { self.slot.as_ref() }
+        self.slots(domain).find(|slot| !slot.is_qsbr())
     }
 
     /// All slots of this thread in the domain.
     pub(super) fn slots<'d>(&self, domain: &'d DomainState) -> impl Iterator<Item = &'d Slot> {
-        let ordinary = self.ordinary(domain);
-        // SAFETY: as in `ordinary`.
-        let others = self.others.iter().map(|slot| unsafe { &**slot });
-        ordinary.into_iter().chain(others)
-    }
-
-    /// Whether handles keep this slot of the thread registered, with which sections begin.
-    pub(super) fn has_handles(&self, slot: &Slot) -> bool {
-        slot.references() > u64::from(self.implicit && ptr::eq(self.slot, slot))
+        self.assert_of(domain);
+        // SAFETY: in the registry of this domain, which lives.
+        self.slots.iter().map(|slot| unsafe { &**slot })
     }
 
     /// Whether the thread, which is exiting, has no slot left here.
     pub(super) fn is_unused(&self) -> bool {
-        self.slot.is_null() && self.others.is_empty()
+        self.slots.is_empty()
     }
 
-    /// The slot for ordinary sections; registers if there is none.
-    fn registered<'d>(&mut self, domain: &'d DomainState) -> &'d Slot {
-        self.ordinary(domain).unwrap_or_else(|| {
-            let slot = domain.grace_periods.register(thread::token(), ReaderKind::Ordinary);
-            self.slot = slot;
+    /// The slot for ordinary sections, or, for a QSBR handle, one of its own; registers it if it is
+    /// not there.
+    fn registered<'d>(&mut self, domain: &'d DomainState, kind: ReaderKind) -> &'d Slot {
+        let there = self.ordinary(domain).filter(|_| kind == ReaderKind::Ordinary);
+        there.unwrap_or_else(|| {
+            let slot = domain.grace_periods.register(thread::token(), kind);
+            self.slots.push(slot);
             slot
         })
     }
 
-    /// The same for implicit sections. Unless the thread `exits`, has `remember` find it at once
-    /// from then on.
+    /// That of implicit sections. Unless the thread `exits`, has `remember` find it at once from
+    /// then on.
     fn implicit<'d>(
         &mut self,
         domain: &'d DomainState,
         exits: bool,
         remember: impl FnOnce(&'d Slot),
     ) -> &'d Slot {
-        let slot = self.registered(domain);
+        let slot = self.registered(domain, ReaderKind::Ordinary);
         if exits {
             slot.marks.set(LEAVING);
-            return slot;
+        } else {
+            self.implicit = true;
+            remember(slot);
         }
-        if !mem::replace(&mut self.implicit, true) {
-            slot.acquire(1);
-        }
-        remember(slot);
         slot
     }
 
-    /// The same for one more handle, which keeps it registered; a QSBR handle's is its own.
+    /// That of one more handle, which keeps it registered.
     fn for_handle<'d>(&mut self, domain: &'d DomainState, kind: ReaderKind) -> &'d Slot {
-        let slot = if kind == ReaderKind::Ordinary {
-            self.registered(domain)
-        } else {
-            self.assert_of(domain);
-            let slot = domain.grace_periods.register(thread::token(), kind);
-            self.others.push(slot);
-            slot
-        };
+        let slot = self.registered(domain, kind);
         slot.acquire(1);
         slot
     }
 
     /// Unregisters `slot`, if it is one of these, has no user and is in no section.
     fn unregister_if_unused(&mut self, slot: &Slot) {
-        let other = self.others.iter().position(|other| ptr::eq(*other, slot));
         // Which slot it is comes first: what another thread's counts is not for this one to read.
-        let is_own = other.is_some() || ptr::eq(self.slot, slot);
-        if !is_own || slot.references() != 0 || !slot.is_quiescent() {
+        let Some(at) = self.slots.iter().position(|own| ptr::eq(*own, slot)) else { return };
+        let has_users = slot.references() != 0 || self.implicit && !slot.is_qsbr();
+        if has_users || !slot.is_quiescent() {
             return;
         }
-        match other {
-            Some(at) => _ = self.others.swap_remove(at),
-            None => self.slot = ptr::null(),
-        }
+        self.slots.swap_remove(at);
         thread_slots::forget(slot);
         // SAFETY: it is in the registry of its domain, which lives while the slot is reached; the
         // pointer is from a reference to the whole.
@@ -225,13 +198,9 @@ impl Own {
     /// Returns what has the queues in its stead.
     fn leave(&mut self, domain: Handle) -> (Handle, Self) {
         forget_last();
+        self.implicit = false;
         if let Some(slot) = self.ordinary(&domain) {
-            if mem::take(&mut self.implicit) {
-                slot.release();
-            }
             slot.marks.set(LEAVING);
-            // SAFETY: null, by the thread itself.
-            unsafe { slot.set_objects(ptr::null()) };
             self.unregister_if_unused(slot);
         }
         let mut left = Self::new(self.domain.clone());
@@ -251,7 +220,7 @@ pub(crate) fn implicit_slot<'c>(
     tag: &dyn Named,
     remember: impl FnOnce(&'c Slot),
 ) -> &'c Slot {
-    table::with_watched(domain, tag, |own, exits| given(own.implicit(domain, exits, remember)))
+    table::watched_slot(domain, tag, |own, exits| own.implicit(domain, exits, remember))
 }
 
 /// The slot of the thread's ordinary sections in a domain, if it is registered there.
@@ -266,13 +235,7 @@ pub(crate) fn handle_slot<'c>(
     tag: &dyn Named,
     kind: ReaderKind,
 ) -> &'c Slot {
-    table::with_watched(domain, tag, |own, _| given(own.for_handle(domain, kind)))
-}
-
-/// The slot, of which the table is told [TT-3].
-fn given(slot: &Slot) -> &Slot {
-    table::note_given(slot);
-    slot
+    table::watched_slot(domain, tag, |own, _| own.for_handle(domain, kind))
 }
 
 /// Releases an explicit handle; one of a QSBR reader is offline.
@@ -321,39 +284,6 @@ pub(crate) fn last_queue(domain: &DomainState, contents: Contents) -> Option<Own
     Some(unsafe { OwnQueue::at(queue) })
 }
 
-/// The thread's queue of retired objects, which its slot in the domain remembers: for guards, which
-/// have the slot at hand. `None` if the thread is exiting.
-///
-/// # Safety
-/// The slot is the calling thread's, and of the domain of `tag`.
-#[inline(always)]
-pub(crate) unsafe fn slots_queue<'c>(slot: &Slot, tag: &'c dyn Named) -> Option<OwnQueue<'c>> {
-    let known = slot.objects();
-    if known.is_null() {
-        let queue = table::queue(tag.core(), tag, Contents::Objects)?;
-        note_objects(tag.core(), slot);
-        return Some(queue);
-    }
-    // SAFETY: in the list of the domain, which lives, until `leave` gives it away, which clears
-    // this; no other thread gets the slot with it.
-    Some(unsafe { OwnQueue::at(known.cast()) })
-}
-
-/// Has `slot`, if it is the one of ordinary sections, remember the queue of objects: until
-/// [`Own::leave`], which clears it where it gives this very queue away.
-#[cold]
-fn note_objects(domain: &DomainState, slot: &Slot) {
-    Table::with(|table| {
-        if let Some(own) = table.find(domain)
-            && let Some(queue) = &own.queues[Contents::Objects as usize]
-            && ptr::eq(own.slot, slot)
-        {
-            // SAFETY: in the list of the domain until then, by the thread itself.
-            unsafe { slot.set_objects(Arc::as_ptr(queue).cast()) };
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,20 +291,18 @@ mod tests {
     use crate::common::threads::elsewhere;
     use crate::reclaim::local;
 
-    /// Whatever the table loses: what a slot remembers is forgotten where it is given away.
+    /// Though a handle keeps the entry, with which what was last would be forgotten.
     #[test]
-    fn no_slot_remembers_a_queue_that_was_given_away() {
+    fn a_queue_that_was_given_away_is_not_found_as_the_last() {
         elsewhere(|| {
             let domain = Domain::new();
             let core = Named::core(domain.tag());
-            let slot = handle_slot(core, domain.tag(), ReaderKind::Ordinary);
-            local::ended(core); // not at all: so its entry is lost
-            // SAFETY: this thread's slot, of this domain.
-            assert!(unsafe { slots_queue(slot, domain.tag()) }.is_some());
+            handle_slot(core, domain.tag(), ReaderKind::Ordinary);
+            assert!(local::queue(core, domain.tag(), Contents::Objects).is_some());
             // SAFETY: this thread is in no function of the library.
             unsafe { local::leave_thread(crate::reclaim::defer::orphan) };
             assert!(core.queues.all().is_empty(), "it has been taken out, and freed");
-            assert!(slot.objects().is_null());
+            assert!(last_queue(core, Contents::Objects).is_none());
         });
     }
 }

@@ -13,16 +13,16 @@
 //! going through all its domains.
 //!
 //! **Invariant [TT-1]: the domain of each section that the thread is in is watched,** except
-//! liburcu readers'. A section begins with a slot from [`with_watched`], or with the slot
-//! of a domain that stays watched ([`Own::may_read`]).
+//! liburcu readers'. A section begins with a slot from [`watched_slot`], or with the slot of a
+//! domain that stays watched ([`Own::may_read`]).
 //!
 //! **Invariant [TT-2]: each domain whose limit the thread exceeds is watched.** Only
 //! [`crate::reclaim::at_limit`] borrows, and calls [`Table::watch_over_limit`].
 //!
 //! **Invariant [TT-3]: a thread without [`HAS_OTHER_SLOTS`] is in no section but those that began
-//! with [`thread_slots::global_slot`],** and liburcu readers'. [`note_given`], which is called for
-//! each slot that is given out, sets it unless from then on the slot is found there, which it is
-//! until it is unregistered, in no section.
+//! with [`thread_slots::global_slot`],** and liburcu readers'. [`watched_slot`], which gives out
+//! all slots, sets it unless from then on the slot is found there, which it is until it is
+//! unregistered, in no section.
 
 #![deny(unsafe_code)]
 
@@ -74,8 +74,10 @@ pub(crate) fn ended(domain: &DomainState) {
 }
 
 impl Table {
-    /// As [`with`](Self::with), for what may add to the table: has the end of the thread noticed.
-    fn with_more<R>(f: impl FnOnce(&mut Self) -> R) -> R {
+    /// As [`with`](Self::with), for what may add an entry for the domain of `tag`: has forks find
+    /// the domain, and the end of the thread noticed.
+    fn with_more<R>(tag: &dyn Named, f: impl FnOnce(&mut Self) -> R) -> R {
+        domain_state::known(tag);
         let exiting = !thread::notice_end();
         Self::with(|table| {
             table.exiting = exiting;
@@ -102,12 +104,8 @@ impl Table {
 
     /// The place of a domain's entry, which it makes if there is none.
     fn find_or_insert(&mut self, domain: &DomainState, tag: &dyn Named) -> usize {
-        if let Some(place) = self.entries.place(domain) {
-            return place;
-        }
-        let handle = tag.handle();
-        domain_state::remember(&handle);
-        self.entries.insert(Own::new(handle.downgrade()))
+        let place = self.entries.place(domain);
+        place.unwrap_or_else(|| self.entries.insert(Own::new(tag.handle().downgrade())))
     }
 
     pub(super) fn find(&self, domain: &DomainState) -> Option<&Own> {
@@ -150,7 +148,7 @@ impl Table {
     /// Calls `f`, which runs no user code, with the slots of each domain in which the thread may be
     /// in a section. None of them ends while the handles exist that are added to `handles`. A
     /// domain is not watched any more if the thread is in no section there, cannot begin one
-    /// without [`with_watched`], and is not above the limit.
+    /// without [`watched_slot`], and is not above the limit.
     pub(super) fn each_watched(&mut self, handles: &mut Vec<Handle>, f: &mut dyn FnMut(&Slot)) {
         let mut place = 0;
         while place < self.watched {
@@ -229,32 +227,29 @@ impl Own {
     /// handle, or with a slot that [`thread_slots`] remembers.
     fn may_read(&self, domain: &DomainState) -> bool {
         self.slots(domain).any(|slot| {
-            self.has_handles(slot) || thread_slots::remembers(slot) || !slot.is_quiescent()
+            slot.references() != 0 || thread_slots::remembers(slot) || !slot.is_quiescent()
         })
     }
 }
 
 // ---- slots ------------------------------------------------------------------------------------
 
-/// Calls `f` with a domain's entry, which it makes if there is none, and with whether the thread is
-/// exiting: for a slot with which a section may begin [TT-1].
-pub(super) fn with_watched<R>(
-    domain: &DomainState,
+/// The slot that `f` returns, with which a section may begin [TT-1]. `f` is called with the entry
+/// of the domain, which is made if there is none, and with whether the thread is exiting.
+pub(super) fn watched_slot<'c>(
+    domain: &'c DomainState,
     tag: &dyn Named,
-    f: impl FnOnce(&mut Own, bool) -> R,
-) -> R {
-    Table::with_more(|table| {
+    f: impl FnOnce(&mut Own, bool) -> &'c Slot,
+) -> &'c Slot {
+    Table::with_more(tag, |table| {
         let place = table.find_or_insert(domain, tag);
         let place = table.watch(place);
-        f(table.entries.at_mut(place), table.exiting)
+        let slot = f(table.entries.at_mut(place), table.exiting);
+        if !ptr::eq(thread_slots::global_slot(), slot) {
+            HAS_OTHER_SLOTS.set(true); // [TT-3]
+        }
+        slot
     })
-}
-
-/// A slot is given out [TT-3].
-pub(super) fn note_given(slot: &Slot) {
-    if !ptr::eq(thread_slots::global_slot(), slot) {
-        HAS_OTHER_SLOTS.set(true); // [TT-3]
-    }
 }
 
 // ---- queues -----------------------------------------------------------------------------------
@@ -283,7 +278,7 @@ fn find_queue<'c>(
     tag: &dyn Named,
     contents: Contents,
 ) -> Option<OwnQueue<'c>> {
-    Table::with_more(|table| {
+    Table::with_more(tag, |table| {
         if table.exiting {
             return None;
         }

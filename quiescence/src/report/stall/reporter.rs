@@ -262,7 +262,8 @@ impl Holding {
         // record is unregistered its memory may be gone. So the pointer is looked up in the
         // registry again before it is dereferenced.
         let registry = core.grace_periods.registry();
-        let Some(slot) = registry.registered(self.slot) else { return false };
+        let reader = registry.readers().find(|reader| std::ptr::eq(*reader, self.slot));
+        let Some(slot) = reader else { return false };
         // Relaxed: as in `find`. A section that begins later is under a later number.
         let word = slot.word().load(Relaxed);
         slot.notes.thread.get() == self.thread
