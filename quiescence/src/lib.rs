@@ -112,6 +112,8 @@
     allow(dead_code, unreachable_pub, unused_imports),
     allow(rustdoc::broken_intra_doc_links, rustdoc::private_intra_doc_links)
 )]
+// Rust 1.99 calls `fetch_update` by another name, which `rust-version` does not have.
+#![allow(deprecated)]
 
 // Counts, ids and liburcu's layouts have words of 64 bits.
 #[cfg(not(target_pointer_width = "64"))]
