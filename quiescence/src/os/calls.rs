@@ -46,12 +46,9 @@ pub(crate) fn thread_id() -> u32 {
     id
 }
 
-/// Time as `SYS_futex` and `SYS_nanosleep` take it, with whatever `timespec` the C library has.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct Timespec {
-    pub(crate) tv_sec: c_long,
-    pub(crate) tv_nsec: c_long,
+/// The word as the kernel has it: Miri takes none of another type for it.
+fn address(word: &AtomicU32) -> *const u32 {
+    std::ptr::from_ref(word).cast()
 }
 
 /// Sleeps while the word has this value, for `most` at most. Whether that time is over: whatever
@@ -65,14 +62,13 @@ pub(crate) fn futex_wait(
     let operation = libc::FUTEX_WAIT | if is_private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
     // Too long for the kernel is for ever.
     let most = most.and_then(|most| {
-        let tv_nsec = most.subsec_nanos() as c_long;
-        Some(Timespec { tv_sec: c_long::try_from(most.as_secs()).ok()?, tv_nsec })
+        let tv_nsec = most.subsec_nanos().into();
+        Some(libc::timespec { tv_sec: most.as_secs().try_into().ok()?, tv_nsec })
     });
     let most = most.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: a word and a time that live longer than the call.
-    let slept = call(|| unsafe {
-        libc::syscall(libc::SYS_futex, std::ptr::from_ref(word), operation, value, most)
-    });
+    let slept =
+        call(|| unsafe { libc::syscall(libc::SYS_futex, address(word), operation, value, most) });
     slept == Err(libc::ETIMEDOUT)
 }
 
@@ -81,9 +77,7 @@ pub(crate) fn futex_wake(word: &AtomicU32, is_private: bool) {
     let operation = libc::FUTEX_WAKE | if is_private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
     // It can fail for a bad address only, and this one is a reference.
     // SAFETY: wakes threads, which look before they go on; the word is not written to.
-    let _ = call(|| unsafe {
-        libc::syscall(libc::SYS_futex, std::ptr::from_ref(word), operation, i32::MAX)
-    });
+    let _ = call(|| unsafe { libc::syscall(libc::SYS_futex, address(word), operation, i32::MAX) });
 }
 
 /// Writes to a descriptor: by one call, unless it takes a part only. A failure cannot be reported.
