@@ -112,14 +112,13 @@
     allow(dead_code, unreachable_pub, unused_imports),
     allow(rustdoc::broken_intra_doc_links, rustdoc::private_intra_doc_links)
 )]
-// Rust 1.99 calls `fetch_update` by another name, which `rust-version` does not have.
-#![allow(deprecated)]
 
 // Counts, ids and liburcu's layouts have words of 64 bits.
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("quiescence needs a target with pointers of 64 bits");
 
 // The rooms, in their order: each imports only those above it.
+#[macro_use]
 mod os;
 mod event;
 mod percpu;

@@ -98,7 +98,7 @@ impl Arena {
                 let used = unsafe { &(*chunk).used };
                 // Relaxed: a place is its taker's own; the memory is zero since it was mapped.
                 // Places of one size are aligned to it, so that none lies in two cache lines.
-                let place = used.fetch_update(Relaxed, Relaxed, |used| {
+                let place = fetch_update!(used, Relaxed, Relaxed, |used| {
                     let next = used.next_multiple_of(bytes) + bytes;
                     (next <= 1 << STRIDE_SHIFT).then_some(next)
                 });
