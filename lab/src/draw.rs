@@ -96,9 +96,9 @@ fn come_and_go(
     let count = places.len() / 2;
     let removed: Vec<u32> = (0..count).map(|_| generator.random_range(0..keys)).collect();
     let lag = KEYS_AWAY.min(count / 2);
-    for (number, pair) in places.chunks_exact(2).enumerate() {
-        operations[pair[0]] = Operation::remove(removed[number]);
-        operations[pair[1]] = Operation::update(removed[(number + count - lag) % count]);
+    for (number, &[removal, insert]) in places.as_chunks().0.iter().enumerate() {
+        operations[removal] = Operation::remove(removed[number]);
+        operations[insert] = Operation::update(removed[(number + count - lag) % count]);
     }
 }
 

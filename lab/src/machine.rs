@@ -233,12 +233,9 @@ fn membarrier_commands() -> Vec<&'static str> {
 /// `AT_RSEQ_FEATURE_SIZE` of the auxiliary vector: pairs of machine words, type and value.
 fn rseq_bytes(auxv: &[u8]) -> Option<u64> {
     const AT_RSEQ_FEATURE_SIZE: usize = 27;
-    const WORD: usize = size_of::<usize>();
-    let word = |bytes: &[u8]| bytes.try_into().ok().map(usize::from_ne_bytes);
-    auxv.chunks_exact(2 * WORD).find_map(|pair| {
-        let (kind, value) = pair.split_at(WORD);
-        (word(kind)? == AT_RSEQ_FEATURE_SIZE).then(|| word(value).map(|value| value as u64))?
-    })
+    let (words, _) = auxv.as_chunks();
+    let mut pairs = words.as_chunks().0.iter().map(|pair| pair.map(usize::from_ne_bytes));
+    pairs.find_map(|[kind, value]| (kind == AT_RSEQ_FEATURE_SIZE).then_some(value as u64))
 }
 
 /// The smallest step the clock makes between two readings.

@@ -118,6 +118,7 @@
 compile_error!("quiescence needs a target with pointers of 64 bits");
 
 // The rooms, in their order: each imports only those above it.
+#[macro_use]
 mod os;
 mod event;
 mod percpu;

@@ -396,7 +396,7 @@ pub(crate) mod tests {
 
         fn add(&self) {
             let next = |count| (count < 100).then_some(count + 1);
-            let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+            let _ = self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, next);
         }
 
         fn sum(&self) -> u64 {

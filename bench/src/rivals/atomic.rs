@@ -44,7 +44,7 @@ impl Limiting for UpTo {
     #[inline]
     fn try_take(&self) -> bool {
         let next = |count: u64| (count < self.limit).then_some(count + 1);
-        self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
+        self.count.try_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
     }
 
     #[inline]

@@ -33,7 +33,7 @@ pub(crate) fn exits() -> ! {
     while hart.id + 1 != all_harts() {
         thread::sleep_ticks(1);
     }
-    for end in 1.. {
+    for end in 1..=usize::MAX {
         // Acquire: pairs with the Release of `main`.
         while EXITS.load(Acquire) < end {
             thread::sleep_ticks(1);

@@ -62,9 +62,9 @@ static ALL: [Page; PAGES] = [const { Page(AtomicU64::new((SPARE as u64) << 32)) 
 fn change(page: usize, new: impl Fn(u32, u32) -> (u32, u32)) -> (u32, u32) {
     let parts = |word: u64| ((word >> 32) as u32, word as u32);
     let word = |(place, free): (u32, u32)| u64::from(place) << 32 | u64::from(free);
-    let change = |old| Some(word(new(parts(old).0, parts(old).1)));
+    let change = |old| word(new(parts(old).0, parts(old).1));
     // AcqRel: an object that one hart frees another one allocates.
-    parts(ALL[page].0.fetch_update(AcqRel, Acquire, change).unwrap_or_else(|old| old))
+    parts(ALL[page].0.update(AcqRel, Acquire, change))
 }
 
 /// The node's list of partial pages, a ring, and how many are there.

@@ -359,7 +359,9 @@ mod tests {
     struct Nothing;
 
     impl std::task::Wake for Nothing {
-        fn wake(self: Arc<Self>) {}
+        fn wake(self: Arc<Self>) {
+            drop(self);
+        }
     }
 
     /// Where very many tasks wait, each poll of each searched them all under the lock of the

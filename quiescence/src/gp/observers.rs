@@ -33,7 +33,7 @@ impl Observers {
     pub(crate) fn next_number() -> usize {
         static NUMBERS: AtomicUsize = AtomicUsize::new(1);
         // Relaxed: the number only has to be unique.
-        let next = NUMBERS.fetch_update(Relaxed, Relaxed, |number| number.checked_add(2));
+        let next = fetch_update!(NUMBERS, Relaxed, Relaxed, |number| number.checked_add(2));
         next.expect("quiescence: there are no more numbers for domains")
     }
 

@@ -46,14 +46,6 @@ pub(crate) fn thread_id() -> u32 {
     id
 }
 
-/// Time as `SYS_futex` and `SYS_nanosleep` take it, with whatever `timespec` the C library has.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct Timespec {
-    pub(crate) tv_sec: c_long,
-    pub(crate) tv_nsec: c_long,
-}
-
 /// Sleeps while the word has this value, for `most` at most. Whether that time is over: whatever
 /// else has woken it the caller finds by looking.
 pub(crate) fn futex_wait(
@@ -65,25 +57,23 @@ pub(crate) fn futex_wait(
     let operation = libc::FUTEX_WAIT | if is_private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
     // Too long for the kernel is for ever.
     let most = most.and_then(|most| {
-        let tv_nsec = most.subsec_nanos() as c_long;
-        Some(Timespec { tv_sec: c_long::try_from(most.as_secs()).ok()?, tv_nsec })
+        let tv_nsec = most.subsec_nanos().into();
+        Some(libc::timespec { tv_sec: most.as_secs().try_into().ok()?, tv_nsec })
     });
     let most = most.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let word = std::ptr::from_ref(word).cast::<u32>(); // Miri takes no other type
     // SAFETY: a word and a time that live longer than the call.
-    let slept = call(|| unsafe {
-        libc::syscall(libc::SYS_futex, std::ptr::from_ref(word), operation, value, most)
-    });
+    let slept = call(|| unsafe { libc::syscall(libc::SYS_futex, word, operation, value, most) });
     slept == Err(libc::ETIMEDOUT)
 }
 
 /// Wakes all that sleep on the word.
 pub(crate) fn futex_wake(word: &AtomicU32, is_private: bool) {
     let operation = libc::FUTEX_WAKE | if is_private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
-    // It can fail for a bad address only, and this one is a reference.
+    let word = std::ptr::from_ref(word).cast::<u32>(); // as in `futex_wait`
+    // It can fail for a bad address only, and this one is a reference's.
     // SAFETY: wakes threads, which look before they go on; the word is not written to.
-    let _ = call(|| unsafe {
-        libc::syscall(libc::SYS_futex, std::ptr::from_ref(word), operation, i32::MAX)
-    });
+    let _ = call(|| unsafe { libc::syscall(libc::SYS_futex, word, operation, i32::MAX) });
 }
 
 /// Writes to a descriptor: by one call, unless it takes a part only. A failure cannot be reported.

@@ -5,6 +5,15 @@
 //!
 //! All atomics and locks come from [`sync`], so that loom can substitute its own.
 
+/// An atomic's `fetch_update`. Rust 1.99 prefers another name, which `rust-version` does not have.
+macro_rules! fetch_update {
+    ($word:expr, $($how:expr),+) => {{
+        #[allow(deprecated)]
+        let before = $word.fetch_update($($how),+);
+        before
+    }};
+}
+
 #[cfg_attr(not(target_os = "linux"), path = "calls/elsewhere.rs")]
 #[cfg_attr(miri, allow(dead_code, unused_imports))]
 pub(crate) mod calls;

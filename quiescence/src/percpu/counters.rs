@@ -38,7 +38,7 @@ use crate::os::memory;
 use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
 
 /// Uses without words for every CPU between two attempts to get them.
-const GROWS_EVERY: u32 = 64;
+const GROWS_EVERY: u64 = 64;
 
 /// The header of a chunk, in front of the first region.
 #[repr(C, align(64))]
@@ -98,7 +98,7 @@ impl Arena {
                 let used = unsafe { &(*chunk).used };
                 // Relaxed: a place is its taker's own; the memory is zero since it was mapped.
                 // Places of one size are aligned to it, so that none lies in two cache lines.
-                let place = used.fetch_update(Relaxed, Relaxed, |used| {
+                let place = fetch_update!(used, Relaxed, Relaxed, |used| {
                     let next = used.next_multiple_of(bytes) + bytes;
                     (next <= 1 << STRIDE_SHIFT).then_some(next)
                 });
@@ -231,13 +231,13 @@ pub(crate) struct PerCpuCounters<const W: usize> {
     pub(crate) first: AtomicPtr<u64>,
     shared: [AtomicU64; W],
     /// How often somebody came here while `first` was null.
-    uses: AtomicU32,
+    uses: AtomicU64,
 }
 
 impl<const W: usize> PerCpuCounters<W> {
     pub(crate) const fn new() -> Self {
         let shared = [const { AtomicU64::new(0) }; W];
-        Self { first: AtomicPtr::new(ptr::null_mut()), shared, uses: AtomicU32::new(0) }
+        Self { first: AtomicPtr::new(ptr::null_mut()), shared, uses: AtomicU64::new(0) }
     }
 
     /// Adds one to the counter `word`, if it can be done in a sequence; else
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn sums_are_exact_while_counters_grow() {
-        const EACH: u64 = if cfg!(miri) { GROWS_EVERY as u64 } else { 10_000 };
+        const EACH: u64 = if cfg!(miri) { GROWS_EVERY } else { 10_000 };
         let cells = PerCpuCounters::<4>::new();
         threads(4, |thread| {
             for _ in 0..EACH {

@@ -166,7 +166,7 @@ impl Kept {
         } else {
             // Another time than it was, so that such a thread does not postpone this one's, too.
             let sooner = |other_ns: u64| Some(due_ns.min(other_ns.saturating_sub(1)));
-            let _changed = self.due_ns.fetch_update(Relaxed, Relaxed, sooner);
+            let _changed = fetch_update!(self.due_ns, Relaxed, Relaxed, sooner);
         }
     }
 

@@ -148,7 +148,7 @@ impl<T> BigRef<T> {
         let count = &self.shared().count;
         // It may be killed, and released, after this look: then there is no way back from zero.
         let get = |references: u64| (references != 0).then_some(references + 1);
-        !self.is_killed() && count.central.fetch_update(Relaxed, Relaxed, get).is_ok()
+        !self.is_killed() && fetch_update!(count.central, Relaxed, Relaxed, get).is_ok()
     }
 
     /// Stops handing out references, and drops the first one, its own; so the value is released as

@@ -259,5 +259,5 @@ impl<const W: usize> Folding<W> {
 fn change(word: &AtomicU64, change: impl Fn(u64) -> Option<u64>) -> bool {
     let change = |count| if count == GONE { None } else { change(count) };
     // AcqRel: with the exchange in `gather` [FD-1] and the zero in `go_on` [FD-2].
-    word.fetch_update(AcqRel, Acquire, |count| change(count).filter(|count| *count != GONE)).is_ok()
+    fetch_update!(word, AcqRel, Acquire, |old| change(old).filter(|count| *count != GONE)).is_ok()
 }

@@ -128,7 +128,7 @@ impl LimitCounter {
     /// Takes `amount` and `more` out of the pool, if `amount` is there.
     fn take_from_pool(&self, amount: u64, more: u64) -> bool {
         let take = |room: u64| room.checked_sub(amount)?.checked_sub(more);
-        self.room.central.fetch_update(Relaxed, Relaxed, take).is_ok()
+        fetch_update!(self.room.central, Relaxed, Relaxed, take).is_ok()
     }
 
     /// Takes `amount` out of the pool, and a stock for this CPU. By the thread that has the turn:

@@ -157,7 +157,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
     fn begin_at_once(&self) -> bool {
         let begin = |readers: u64| (readers & STOPPED == 0).then_some(readers + 1);
         // Acquire: pairs with the Release in `end_write` [LG-1].
-        self.readers.central.fetch_update(Acquire, Acquire, begin).is_ok()
+        fetch_update!(self.readers.central, Acquire, Acquire, begin).is_ok()
     }
 
     #[cold]

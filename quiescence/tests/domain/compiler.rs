@@ -14,6 +14,7 @@ const USED: &str = "pub fn f() { drop((quiescence::read(), quiescence::epoch::pi
 pub(crate) struct Compiler {
     program: String,
     library: PathBuf,
+    dependencies: Vec<PathBuf>,
     folder: tempfile::TempDir,
 }
 
@@ -22,7 +23,8 @@ impl Compiler {
     /// test was linked with.
     pub(crate) fn find() -> Option<Self> {
         let beside = (!cfg!(miri)).then(env::current_exe)?.ok()?;
-        let found = Self::with_one_of(libraries(beside.parent()?));
+        let folders = folders(beside.parent()?);
+        let found = Self::with_one_of(libraries(&folders), &folders);
         if found.is_none() {
             expect::say("rustc of this build", "", "have the toolchain in the PATH");
         }
@@ -30,11 +32,11 @@ impl Compiler {
     }
 
     /// With the first library that has what programs use.
-    fn with_one_of(libraries: Vec<PathBuf>) -> Option<Self> {
+    fn with_one_of(libraries: Vec<PathBuf>, dependencies: &[PathBuf]) -> Option<Self> {
         let program = env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
         let with = |library| {
-            let folder = tempfile::tempdir().ok()?;
-            Some(Self { program: program.clone(), library, folder })
+            let (program, dependencies) = (program.clone(), dependencies.to_vec());
+            Some(Self { program, library, dependencies, folder: tempfile::tempdir().ok()? })
         };
         libraries.into_iter().filter_map(with).find(|compiler| compiler.compile(USED).is_ok())
     }
@@ -46,7 +48,9 @@ impl Compiler {
         let output = Command::new(&self.program)
             .args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--color=never"])
             .arg(format!("--extern=quiescence={}", self.library.display()))
-            .arg(format!("-Ldependency={}", self.library.parent().expect("a file").display()))
+            .args(
+                self.dependencies.iter().map(|folder| format!("-Ldependency={}", folder.display())),
+            )
             .arg("--out-dir")
             .arg(self.folder.path())
             .arg(&source)
@@ -57,11 +61,26 @@ impl Compiler {
     }
 }
 
-/// What cargo has built of the library in this folder, the newest first.
-fn libraries(folder: &Path) -> Vec<PathBuf> {
-    let is_library = |name: &str| name.starts_with("libquiescence-") && name.ends_with(".rlib");
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<_> = entries
+fn entries(folder: &Path) -> Vec<fs::DirEntry> {
+    fs::read_dir(folder).into_iter().flatten().flatten().collect()
+}
+
+/// Where cargo has put what it has built: beside the test, or, as newer ones do, each crate in a
+/// folder `build/PACKAGE/HASH/out`.
+fn folders(beside: &Path) -> Vec<PathBuf> {
+    let Some(build) = beside.ancestors().nth(3).filter(|_| beside.ends_with("out")) else {
+        return vec![beside.to_owned()];
+    };
+    let packages = entries(build).into_iter();
+    let hashes = packages.flat_map(|package| entries(&package.path()));
+    hashes.map(|hash| hash.path().join("out")).collect()
+}
+
+/// What cargo has built of the library in these folders, the newest first.
+fn libraries(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let is_library = |name: &str| name.starts_with("libquiescence-") && name.ends_with(".rmeta");
+    let files = folders.iter().flat_map(|folder| entries(folder));
+    let mut found: Vec<_> = files
         .filter(|entry| entry.file_name().to_str().is_some_and(is_library))
         .map(|entry| (entry.metadata().and_then(|file| file.modified()).ok(), entry.path()))
         .collect();
@@ -73,8 +92,8 @@ fn libraries(folder: &Path) -> Vec<PathBuf> {
 /// collections.
 #[test]
 fn a_newer_library_of_another_build_is_passed_over() {
-    let Some(Compiler { library, .. }) = Compiler::find() else { return };
-    let other = library.with_file_name("libquiescence-of-another-build.rlib");
-    let found = Compiler::with_one_of(vec![other, library.clone()]);
+    let Some(Compiler { library, dependencies, .. }) = Compiler::find() else { return };
+    let other = library.with_file_name("libquiescence-of-another-build.rmeta");
+    let found = Compiler::with_one_of(vec![other, library.clone()], &dependencies);
     assert_eq!(found.expect("the second one is right").library, library);
 }

@@ -178,7 +178,7 @@ async fn a_reader_beside_updaters<U: Future<Output = ()> + Send + 'static>(
     let update = |updater| {
         let place = Arc::clone(&place);
         tokio::spawn(async move {
-            for number in 0.. {
+            for number in 0..=u64::MAX {
                 update(Arc::clone(&place), updater, number).await;
                 place.most.fetch_max(place.srcu.statistics().callbacks_waiting(), SeqCst);
                 if number % 4 == 0 {

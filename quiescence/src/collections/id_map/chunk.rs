@@ -160,7 +160,7 @@ impl<V> Chunk<V> {
         // AcqRel: the Release pairs with the Acquire in `load` [ID-1]; by the Acquire, as there, a
         // thread that takes an entry out sees how it was made, and its generation.
         let f = |seen| f(Word(seen)).map(|new| new.0);
-        self.slots[place].fetch_update(AcqRel, Acquire, f).ok().map(Word)
+        fetch_update!(self.slots[place], AcqRel, Acquire, f).ok().map(Word)
     }
 
     /// Claims the lowest free index of `places`.

@@ -64,8 +64,9 @@ impl<P: RefCnt> Drop for ArcGuard<P> {
     fn drop(&mut self) {
         match self.slot {
             Some(slot) => slot.release(),
+            // Taken, not dropped in its place: the guard stays in registers then.
             // SAFETY: its own, and dropped once.
-            None => unsafe { ManuallyDrop::drop(&mut self.pointer) },
+            None => drop(unsafe { ManuallyDrop::take(&mut self.pointer) }),
         }
     }
 }

@@ -67,7 +67,7 @@ impl<P: Counted> Drop for ExactGuard<P> {
     fn drop(&mut self) {
         if self.slot.is_none_or(|slot| !slot.give_back()) {
             // SAFETY: its own, or paid for; and dropped once.
-            unsafe { ManuallyDrop::drop(&mut self.pointer) }
+            drop(unsafe { ManuallyDrop::take(&mut self.pointer) })
         }
     }
 }

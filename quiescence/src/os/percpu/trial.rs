@@ -9,7 +9,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::os::calls::{Timespec, call};
+use crate::os::calls::call;
 use crate::os::on_drop::OnDrop;
 
 use super::super::imp;
@@ -24,7 +24,7 @@ const TRIES_MAX: u32 = 20_000;
 
 /// Between two barriers of the thread that interrupts. It sleeps, so that it interrupts on one CPU,
 /// too: by waking up.
-static PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000 };
+static PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 10_000 };
 
 /// Whether sequences in `area` do what they are to.
 pub(in super::super) fn passes(area: Area) -> bool {

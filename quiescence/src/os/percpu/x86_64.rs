@@ -81,7 +81,7 @@ use std::arch::{asm, global_asm};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
-use crate::os::calls::Timespec;
+use libc::timespec;
 
 #[cfg(quiescence_mutants)]
 use super::hooks::{announced, spins};
@@ -527,7 +527,7 @@ pub(super) unsafe fn cpu_of(area: Area) -> u32 {
 ///
 /// # Safety
 /// All signals are blocked, so that no handler will ever run on that thread.
-pub(super) unsafe fn start_interrupter(done: &'static AtomicU64, pause: &'static Timespec) -> bool {
+pub(super) unsafe fn start_interrupter(done: &'static AtomicU64, pause: &'static timespec) -> bool {
     /// Where the kernel writes the thread's number when it begins, and 0 when it ends. No thread
     /// reads it.
     static NUMBER: AtomicU32 = AtomicU32::new(0);

@@ -69,7 +69,7 @@ impl Charge {
             0 => word.load(Relaxed),
             _ => {
                 let more = |charged: u64| Some(charged.saturating_add(wanted));
-                word.fetch_update(Relaxed, Relaxed, more).unwrap_or_else(|charged| charged)
+                fetch_update!(word, Relaxed, Relaxed, more).unwrap_or_else(|charged| charged)
             }
         };
         Amount {
@@ -84,7 +84,7 @@ impl Charge {
         for (word, less) in [(&self.objects, amount.objects), (&self.bytes, amount.bytes)] {
             if less != 0 {
                 let subtract = |charged: u64| Some(charged.saturating_sub(less));
-                let _ = word.fetch_update(Relaxed, Relaxed, subtract);
+                let _ = fetch_update!(word, Relaxed, Relaxed, subtract);
             }
         }
     }
