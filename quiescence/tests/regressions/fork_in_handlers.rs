@@ -177,9 +177,8 @@ fn the_end_of_a_section_waits_for_nothing_where_others_have_made_room() {
     while_held(section, |leave| {
         tune(&domain, |tuning| tuning.objects_max = 100);
         leave();
-        let in_time = ended.recv_timeout(Duration::from_secs(60));
+        ended.recv().unwrap();
         drop(reader);
-        in_time.expect("the section has ended");
     });
     domain.barrier();
 }
