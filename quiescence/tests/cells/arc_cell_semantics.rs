@@ -2,7 +2,6 @@
 //! that come from there rely on it.
 
 use crate::common::*;
-use std::collections::HashMap;
 
 use quiescence::cell::{ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, Cache, Constant, Map};
 use quiescence::{ArcCell, hazard};
@@ -26,28 +25,6 @@ fn what_is_not_sized_goes_into_a_box() {
     assert_eq!(cell.load().len(), 3);
     cell.store(Arc::new(Box::from([])));
     assert!(cell.load().is_empty());
-}
-
-#[test]
-fn statics_are_made_lazily_or_are_empty_at_first() {
-    static CONFIG: LazyLock<ArcCell<HashMap<usize, usize>>> =
-        LazyLock::new(|| ArcCell::with_weight(Arc::default(), |map| map.capacity() * 32));
-    static MAYBE: ArcCellOption<String> = ArcCellOption::empty();
-    let cached = |x: usize| {
-        if let Some(found) = CONFIG.load().get(&x) {
-            return *found;
-        }
-        CONFIG.rcu(|map| {
-            let mut map = HashMap::clone(map);
-            map.insert(x, x * 2);
-            map
-        });
-        x * 2
-    };
-    assert_eq!((cached(21), cached(21), CONFIG.load().len()), (42, 42, 1));
-    assert!(MAYBE.load().is_none());
-    MAYBE.store(Some(Arc::new("there".to_owned())));
-    assert_eq!(MAYBE.load().as_deref().map(String::as_str), Some("there"));
 }
 
 #[test]

@@ -221,19 +221,6 @@ fn signal_handlers_load_whatever_they_interrupt() {
     assert_eq!(TORN.load(Relaxed), 0);
 }
 
-#[test]
-#[cfg(unix)]
-#[cfg_attr(miri, ignore = "child processes")]
-fn a_child_made_by_fork_loads_and_stores() {
-    let snapshot = Snapshot::new([1_u64; 3]);
-    in_child(|| {
-        assert_eq!(snapshot.load(), [1; 3]);
-        snapshot.store([2; 3]);
-        assert_eq!(snapshot.load(), [2; 3]);
-    });
-    assert_eq!(snapshot.load(), [1; 3]);
-}
-
 thread_local! {
     /// What each thread allocates.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };

@@ -20,10 +20,6 @@ fn lone() -> (Collector, LocalHandle, Arc<AtomicUsize>) {
     (collector, handle, Arc::default())
 }
 
-fn pinned_elsewhere<R>(collector: &Collector, f: impl FnOnce(&dyn Fn()) -> R) -> R {
-    while_held(|| collector.register().pin(), f)
-}
-
 #[test]
 fn guards_outlive_their_handle_and_collector() {
     let collector = Collector::new();
@@ -100,24 +96,6 @@ fn collectors_are_told_apart() {
         drop(guard);
     }
     assert!(!epoch::is_pinned());
-}
-
-#[test]
-fn what_is_deferred_waits_for_guards_that_live() {
-    let (collector, handle, drops) = lone();
-    pinned_elsewhere(&collector, |leave| {
-        for _ in 0..rounds(1_000, 50) {
-            let guard = handle.pin();
-            defer_counted(&guard, &drops);
-            guard.flush();
-        }
-        assert_eq!(drops.load(SeqCst), 0);
-        leave();
-    });
-    until(|| {
-        handle.pin().flush();
-        drops.load(SeqCst) == rounds(1_000, 50)
-    });
 }
 
 /// Two flushes, each under a guard of its own, are what tests of structures wait for.
@@ -225,17 +203,6 @@ fn a_deferred_function_may_defer() {
     while ran.load(SeqCst) != 6 {
         handle.pin().flush();
     }
-}
-
-#[test]
-fn a_panic_stays_in_the_deferred_function() {
-    let domain = Domain::new();
-    let collector = Collector::new_in(domain.clone());
-    let handle = collector.register();
-    handle.pin().defer(|| panic!("on purpose"));
-    drop(handle);
-    drop(collector);
-    assert_eq!(domain.statistics().callbacks_panicked, 1);
 }
 
 #[test]
@@ -425,18 +392,6 @@ fn a_thread_that_ends_may_pin() {
     while drops.load(SeqCst) != 4 {
         quiescence::barrier();
     }
-}
-
-#[test]
-fn the_end_of_a_collector_in_a_pinned_thread_waits_for_nothing() {
-    let drops = Arc::new(AtomicUsize::new(0));
-    let collector = Collector::new();
-    let other = Collector::new().register();
-    defer_counted(&collector.register().pin(), &drops);
-    let guard = other.pin();
-    drop(collector);
-    drop(guard);
-    until(|| drops.load(SeqCst) != 0);
 }
 
 /// crossbeam-rs/crossbeam#566: while a thread is pinned, memory of the others grew without end.

@@ -59,26 +59,6 @@ fn what_the_main_thread_retired_is_dropped_at_the_end() {
 }
 
 #[test]
-fn what_was_replaced_is_dropped_at_the_end() {
-    static OPTION: RcuOption<Told> = RcuOption::empty();
-    in_process(this_test!(), 0, 99 + 100, || {
-        // The last one is a static's, and those are not dropped.
-        (0..100).for_each(|_| OPTION.store(Some(told())));
-        let value = Rcu::new(told());
-        (1..100).for_each(|_| value.store(told()));
-    });
-}
-
-#[test]
-fn what_threads_retired_that_have_ended_is_dropped_at_the_end() {
-    in_process(this_test!(), 0, 200, || {
-        for _ in 0..20 {
-            thread::spawn(|| retire(10)).join().unwrap();
-        }
-    });
-}
-
-#[test]
 fn what_threads_retired_that_still_run_is_dropped_at_the_end() {
     in_process(this_test!(), 0, 30, || {
         let ready = Arc::new(Barrier::new(4));
@@ -107,15 +87,6 @@ fn closures_run_at_the_end_with_what_they_captured() {
             })
             .unwrap();
         }
-    });
-}
-
-#[test]
-fn a_domain_that_is_never_dropped_is_emptied_at_the_end() {
-    static DOMAIN: OnceLock<Domain> = OnceLock::new();
-    in_process(this_test!(), 0, 50, || {
-        let domain = DOMAIN.get_or_init(Domain::new);
-        (0..50).for_each(|_| domain.retire(Box::new(told())).unwrap());
     });
 }
 
@@ -155,8 +126,20 @@ impl Drop for Chain {
 }
 
 #[test]
-fn what_drops_retire_at_the_end_is_dropped_as_well() {
-    in_process(this_test!(), 0, 4 * 10, || {
+fn however_it_came_to_wait_it_is_dropped_at_the_end() {
+    static OPTION: RcuOption<Told> = RcuOption::empty();
+    static DOMAIN: OnceLock<Domain> = OnceLock::new();
+    in_process(this_test!(), 0, 99 + 100 + 200 + 50 + 4 * 10, || {
+        // Replaced. The last one is a static's, and those are not dropped.
+        (0..100).for_each(|_| OPTION.store(Some(told())));
+        let value = Rcu::new(told());
+        (1..100).for_each(|_| value.store(told()));
+        // By threads that have ended.
+        (0..20).for_each(|_| elsewhere(|| retire(10)));
+        // In a domain that is never dropped.
+        let domain = DOMAIN.get_or_init(Domain::new);
+        (0..50).for_each(|_| domain.retire(Box::new(told())).unwrap());
+        // By drops, at the end.
         (0..10).for_each(|_| quiescence::retire(Box::new(Chain(3, told()))).unwrap());
     });
 }

@@ -59,7 +59,7 @@ fn a_process_serves_what_its_domains_do() {
     let earlier_ns = reader["at_least_ns"].as_u64().unwrap();
     assert_eq!(domain["in_progress"]["waits_ns"], earlier_ns);
 
-    let again = ask(&mut client, b"statistics\n").unwrap();
+    let again = ask(&mut client, b"statistics\r\n").unwrap();
     let reader = &again["domains"][0]["longest_reader"];
     assert!(reader["at_least_ns"].as_u64().unwrap() > earlier_ns, "it is the same section still");
 
