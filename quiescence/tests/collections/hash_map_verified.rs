@@ -4,7 +4,7 @@
 use crate::common::*;
 
 use quiescence::collections::HashMap;
-use quiescence::collections::hash_map::{Compute, Operation};
+use quiescence::collections::hash_map::Operation;
 
 use super::keys::Of;
 use crate::common::user_types::Constant;
