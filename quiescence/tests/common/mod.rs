@@ -38,7 +38,7 @@ pub(crate) use quiescence::{AtLimit, Domain, Rcu, RcuOption, Srcu, Weigh};
 
 pub(crate) use processes::*;
 pub(crate) use threads::*;
-pub(crate) use user_types::{Count, Counted, Dropped, Random, Woken, hasher};
+pub(crate) use user_types::{Counted, Dropped, Random, Woken, hasher};
 
 /// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
 pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
@@ -63,9 +63,10 @@ pub(crate) fn beside_a_section<K: DomainTag, R>(
 }
 
 /// A closure that counts its calls.
-pub(crate) fn counting<C: Count>(calls: &Arc<C>) -> impl FnMut() + Send + use<C> {
+pub(crate) fn counting(calls: &Arc<AtomicUsize>) -> impl FnMut() + Send + use<> {
     let calls = Arc::clone(calls);
-    move || calls.one_more()
+    // Release: as where `Dropped` is dropped.
+    move || _ = calls.fetch_add(1, Release)
 }
 
 /// Has `f` called where the calling thread's locals are destroyed: after the library's own, if the
@@ -195,9 +196,9 @@ pub(crate) fn tune<K: DomainTag>(domain: &Domain<K>, change: impl FnOnce(&mut Tu
 }
 
 /// What a counter says when all has been run that waits in a domain now.
-pub(crate) fn settled<K: DomainTag, C: Count>(domain: &Domain<K>, counter: &Arc<C>) -> C::Number {
+pub(crate) fn settled<K: DomainTag>(domain: &Domain<K>, counter: &AtomicUsize) -> usize {
     domain.barrier();
-    counter.count()
+    counter.load(Acquire)
 }
 
 /// Nothing waits in a domain after that.

@@ -3,51 +3,25 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use quiescence::Weigh;
 use quiescence::cell::{self, RefCnt};
 
 use super::OnDrop;
 
-/// A number that others read while it is counted. It orders as little as a test can do with, or it
-/// would stand in for an ordering of the library's that is missing.
-pub(crate) trait Count: Send + Sync + 'static {
-    type Number;
-
-    fn one_more(&self);
-    fn count(&self) -> Self::Number;
-}
-
-macro_rules! counts {
-    ($($atomic:ty: $number:ty),*) => {
-        $(impl Count for $atomic {
-            type Number = $number;
-
-            fn one_more(&self) {
-                // Release: pairs with the Acquire of tests that wait for a number.
-                self.fetch_add(1, Release);
-            }
-
-            fn count(&self) -> $number {
-                self.load(Acquire)
-            }
-        })*
-    };
-}
-
-counts!(AtomicU32: u32, AtomicU64: u64, AtomicUsize: usize);
-
-/// Counts itself where it is dropped.
+/// Counts itself where it is dropped. It orders as little as a test can do with, or it would stand
+/// in for an ordering of the library's that is missing.
 #[derive(Debug)]
-pub(crate) struct Dropped<C: Count = AtomicUsize>(pub(crate) Arc<C>);
+pub(crate) struct Dropped(pub(crate) Arc<AtomicUsize>);
 
-impl<C: Count> Weigh for Dropped<C> {}
+impl Weigh for Dropped {}
 
-impl<C: Count> Drop for Dropped<C> {
+impl Drop for Dropped {
     fn drop(&mut self) {
-        self.0.one_more();
+        // Release: pairs with the Acquire of tests that wait for a number.
+        self.0.fetch_add(1, Release);
     }
 }
 
@@ -78,7 +52,7 @@ impl Drop for Counted {
     fn drop(&mut self) {
         self.whole();
         self.check = self.number;
-        // Release: as `one_more`.
+        // Release: as where `Dropped` is dropped.
         self.live.fetch_sub(1, Release);
     }
 }
@@ -89,7 +63,8 @@ pub(crate) struct Woken(pub(crate) AtomicUsize);
 
 impl std::task::Wake for Woken {
     fn wake(self: Arc<Self>) {
-        self.0.one_more();
+        // Release: as above.
+        self.0.fetch_add(1, Release);
     }
 }
 

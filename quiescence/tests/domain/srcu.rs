@@ -202,7 +202,7 @@ fn a_waker_may_wait_for_a_grace_period() {
     static WAITS: AtomicUsize = AtomicUsize::new(0);
     let waker = waker_of(|| {
         DOMAIN.synchronize();
-        WAITS.one_more();
+        WAITS.fetch_add(1, Release);
     });
     let guard = DOMAIN.read();
     let mut future = pin!(DOMAIN.synchronize_async());

@@ -211,7 +211,7 @@ fn values_with_and_without_drops_are_each_freed_once() {
 #[test]
 fn a_callback_may_queue_and_synchronize() {
     let domain = Domain::new();
-    let sum = Arc::new(AtomicU64::new(0));
+    let sum = Arc::new(AtomicUsize::new(0));
     let (inside, inner_sum) = (domain.clone(), Arc::clone(&sum));
     domain
         .call(move || {
