@@ -144,6 +144,7 @@ mod common {
     pub(crate) mod expect;
     mod limited;
     pub(crate) mod processes;
+    pub(crate) mod random;
     pub(crate) mod threads;
 
     impl<F: FnMut()> crate::Weigh for threads::OnDrop<F> {}

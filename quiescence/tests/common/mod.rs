@@ -10,6 +10,7 @@ pub(crate) mod shuffle;
 pub(crate) mod storm;
 pub(crate) mod memory;
 pub(crate) mod processes;
+pub(crate) mod random;
 pub(crate) mod threads;
 pub(crate) mod user_types;
 
@@ -38,7 +39,8 @@ pub(crate) use quiescence::{AtLimit, Domain, Rcu, RcuOption, Srcu, Weigh};
 
 pub(crate) use processes::*;
 pub(crate) use threads::*;
-pub(crate) use user_types::{Counted, Dropped, Random, Woken, hasher};
+pub(crate) use random::Random;
+pub(crate) use user_types::{Counted, Dropped, Woken, hasher};
 
 /// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
 pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::*;
+use crate::common::random::Random;
 use crate::common::threads::{elsewhere, panic_of, threads};
 
 type Map = Tables<u64, u64>;
@@ -136,10 +137,7 @@ fn nodes_come_back_from_threads_that_race() {
 fn chains_get_shorter_without_a_move() {
     let map = Map::new(Map::most(16));
     // No multiplication alone: it would fill all buckets alike.
-    let key = |n: u64| {
-        let n = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (n ^ n >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(20)
-    };
+    let key = |n| Random(n).next();
     let (all, rounds) = (Map::most(16) as u64, if cfg!(miri) { 500 } else { 10_000 });
     (0..all).for_each(|n| insert(&map, key(n)));
     for n in all..rounds {
