@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
     #[cfg(all(target_os = "linux", not(miri)))]
-    use crate::common::processes::*;
+    use crate::common::{again::*, processes::*};
 
     #[test]
     #[cfg(target_os = "linux")]

@@ -98,7 +98,7 @@ pub(super) mod twin {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::{AtomicU32, is_portable, wait, wait_shared, wake_all};
-    use crate::common::{processes::*, threads::until};
+    use crate::common::{again::*, processes::*, threads::until};
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
     use std::thread;

@@ -450,7 +450,7 @@ mod tests {
 
     use super::*;
     use crate::Domain;
-    use crate::common::{processes::*, threads::*};
+    use crate::common::{again::*, threads::*};
     use crate::domain::builder::Builder;
     use crate::domain::hazard::{HazardDomain, HazardPointer};
     use crate::gp::tuning::Tuning;

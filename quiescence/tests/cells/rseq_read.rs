@@ -289,6 +289,6 @@ fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
 #[test]
 fn all_of_this_holds_on_the_portable_path() {
     for [(name, value)] in PORTABLE {
-        storm::again_in_a_process_with(&["rseq_read"], name, value);
+        again_in_a_process_with(&["rseq_read"], name, value);
     }
 }

@@ -4,11 +4,15 @@
 
 pub(crate) mod again;
 pub(crate) mod expect;
+#[cfg(target_os = "linux")]
+pub(crate) mod filter;
 pub(crate) mod limited;
 #[cfg(target_os = "linux")]
 pub(crate) mod shuffle;
+#[cfg(unix)]
 pub(crate) mod storm;
 pub(crate) mod memory;
+#[cfg(unix)]
 pub(crate) mod processes;
 pub(crate) mod random;
 pub(crate) mod threads;
@@ -37,9 +41,13 @@ use quiescence::tuning::Tuning;
 use quiescence::tuning::{Fences, PerCpuPath};
 pub(crate) use quiescence::{AtLimit, Domain, Rcu, RcuOption, Srcu, Weigh};
 
+pub(crate) use again::*;
+#[cfg(target_os = "linux")]
+pub(crate) use filter::*;
+#[cfg(unix)]
 pub(crate) use processes::*;
-pub(crate) use threads::*;
 pub(crate) use random::Random;
+pub(crate) use threads::*;
 pub(crate) use user_types::{Counted, Dropped, Woken, hasher};
 
 /// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
@@ -139,27 +147,6 @@ pub(crate) fn sleeps_or_is_gone(thread: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
     // The state follows the name, which is in parentheses.
     stat.map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S')))
-}
-
-/// From now on this system call fails with EPERM in this process; if `first` is given, only with
-/// such a first argument.
-#[cfg(target_os = "linux")]
-pub(crate) fn forbid(call: libc::c_long, first: Option<u32>) {
-    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
-    let unless = |k, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k };
-    let mut filter =
-        vec![statement(0x20, 0), unless(call as u32, if first.is_some() { 3 } else { 1 })];
-    if let Some(first) = first {
-        filter.extend([statement(0x20, 16), unless(first, 1)]); // the low half of the argument
-    }
-    filter.push(statement(0x06, 0x0005_0000 | libc::EPERM as u32)); // fail
-    filter.push(statement(0x06, 0x7fff_0000)); // allow
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a plain flag of the process.
-    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
-    let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
-    // SAFETY: the program outlives the call, which copies it.
-    assert_eq!(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) }, 0);
 }
 
 /// Both paths of what counts by CPU, as far as this process has both: environments.
@@ -263,6 +250,22 @@ pub(crate) fn tune_hazards(domain: &HazardDomain, change: impl FnOnce(&mut Tunin
     let mut tuning = domain.tuning();
     change(&mut tuning);
     domain.tune(tuning);
+}
+
+/// Runs all other tests of these modules once more in a process with this in its environment,
+/// unless that is where we are. For a test of one of the modules.
+pub(crate) fn again_in_a_process_with(modules: &[&str], name: &str, value: &str) {
+    const MARK: &str = "QUIESCENCE_TESTED_AGAIN";
+    if cfg!(miri) || std::env::var_os(MARK).is_some() {
+        return portable_fences_are_in_force_if_asked_for();
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(modules.iter().map(|module| format!("{module}::")));
+    command.env(name, value).env(MARK, "1");
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "with {name}={value}: {told}");
+    assert!(!told.contains("running 0 tests"), "{told}");
 }
 
 /// `QUIESCENCE_FENCES` is set to nothing else in tests.

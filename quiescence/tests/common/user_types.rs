@@ -140,41 +140,6 @@ impl OnClone for Shakes {
     }
 }
 
-/// A counted pointer of which a guard shows a part.
-#[derive(Clone, Debug)]
-pub(crate) struct Own(pub(crate) Arc<(u64, String)>);
-
-// SAFETY: an `Arc`, and does as its implementation does.
-unsafe impl cell::Counted for Own {
-    type Base = (u64, String);
-
-    fn into_ptr(me: Self) -> *mut Self::Base {
-        Arc::into_raw(me.0).cast_mut()
-    }
-
-    fn as_ptr(me: &Self) -> *mut Self::Base {
-        Arc::as_ptr(&me.0).cast_mut()
-    }
-
-    unsafe fn from_ptr(address: *const Self::Base) -> Self {
-        // SAFETY: by the contract.
-        Self(unsafe { Arc::from_raw(address) })
-    }
-}
-
-// SAFETY: what is shown is in the `Arc`.
-unsafe impl RefCnt for Own {
-    type Target = String;
-
-    fn target(me: &Self) -> &String {
-        &me.0.1
-    }
-
-    fn base(me: &Self) -> Option<&Self::Base> {
-        Some(&me.0)
-    }
-}
-
 /// A hasher by a function of the number that a key is; bytes are made a number first.
 macro_rules! hasher {
     ($(#[$meta:meta])* $vis:vis $name:ident: $hash:expr) => {

@@ -1,6 +1,5 @@
 //! A barrier that a `fork` interrupts, in a callback that the barrier itself runs.
 
-use crate::common::processes::*;
 use crate::common::*;
 use quiescence::callback_queue::{CallbackQueue, Wakes};
 

@@ -385,6 +385,6 @@ fn guards_and_handles_go_where_they_may() {
 #[test]
 fn all_of_it_in_other_processes() {
     for [(name, value)] in PORTABLE {
-        storm::again_in_a_process_with(&["tools", "local_global"], name, value);
+        again_in_a_process_with(&["tools", "local_global"], name, value);
     }
 }
