@@ -385,22 +385,6 @@ fn is_for_tests(line: &str) -> bool {
     line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test")
 }
 
-/// The files of modules that `file` declares for tests only.
-fn test_files(file: &str, text: &str) -> Vec<String> {
-    let folder = match file.rsplit_once('/') {
-        Some((folder, "mod.rs")) => folder.to_owned(),
-        _ => file.trim_end_matches(".rs").to_owned(),
-    };
-    let folder = if folder == "lib" { String::new() } else { folder + "/" };
-    let lines: Vec<_> = text.lines().collect();
-    let declared = |(at, _): (usize, &&str)| {
-        let module = lines[at + 1..].iter().find(|line| !line.trim().starts_with("#["))?;
-        let name = module.trim().strip_prefix("mod ")?.strip_suffix(';')?;
-        Some(format!("{folder}{name}.rs"))
-    };
-    lines.iter().enumerate().filter(|(_, line)| is_for_tests(line)).filter_map(declared).collect()
-}
-
 /// The text without comments, strings, and modules of tests.
 fn code(text: &str) -> String {
     let mut out = String::new();
