@@ -337,7 +337,7 @@ fn exported(sources: &Sources) -> BTreeMap<String, Vec<String>> {
     let functions = global.lines().filter_map(|line| line.strip_prefix("pub fn "));
     let functions = functions.filter_map(|line| line.split(['(', '<']).next());
     let functions = functions.map(|name| ["domain", "global", name].map(str::to_owned).into());
-    let all = paths(&code(&sources["lib.rs"])).into_iter().chain(functions);
+    let all = paths("crate", &[], &code(&sources["lib.rs"])).into_iter().chain(functions);
     all.filter_map(|path| Some((path.last()?.clone(), path))).collect()
 }
 
@@ -355,27 +355,34 @@ fn unit(module: &[String]) -> String {
 /// The paths that the code of a module names, from the root on: those that begin with `crate`, with
 /// `self` or `super`, and with a module inside it.
 fn paths_from(module: &[String], modules: &BTreeSet<Vec<String>>, code: &str) -> Vec<Vec<String>> {
-    let mut out = paths(code);
     let is_within = |other: &&Vec<String>| {
         other.len() == module.len() + 1 && other.starts_with(module) && !module.is_empty()
     };
     let inside = modules.iter().filter(is_within).filter_map(|other| other.last());
-    for root in inside.map(String::as_str).chain(["self", "super"]) {
-        for (at, _) in code.match_indices(&format!("{root}::")) {
-            let before = code[..at].chars().next_back();
-            if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '$')) {
-                continue;
-            }
-            let (mut prefix, mut rest) = (module.to_vec(), &code[at..]);
-            while let Some(after) = rest.strip_prefix("super::") {
-                prefix.pop();
-                rest = after;
-            }
-            rest = rest.strip_prefix("self::").unwrap_or(rest);
-            tree(rest, &mut prefix, &mut out);
+    let roots = inside.map(String::as_str).chain(["crate", "self", "super"]);
+    let all = roots.flat_map(|root| paths(root, module, code));
+    all.filter(|path| !path.is_empty()).collect()
+}
+
+/// Those that begin with `root`, groups written out.
+fn paths(root: &str, module: &[String], code: &str) -> Vec<Vec<String>> {
+    let mut out = Vec::new();
+    for (at, _) in code.match_indices(&format!("{root}::")) {
+        let before = code[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '$')) {
+            continue;
         }
+        let (mut prefix, mut rest) = (module.to_vec(), &code[at..]);
+        if let Some(after) = rest.strip_prefix("crate::") {
+            (prefix, rest) = (Vec::new(), after);
+        }
+        while let Some(after) = rest.strip_prefix("super::") {
+            prefix.pop();
+            rest = after;
+        }
+        rest = rest.strip_prefix("self::").unwrap_or(rest);
+        tree(rest, &mut prefix, &mut out);
     }
-    out.retain(|path| !path.is_empty());
     out
 }
 
@@ -402,18 +409,6 @@ fn code(text: &str) -> String {
         // What stands between quotes; those of this code have no others in them.
         out.extend(line.split('"').step_by(2));
         out.push('\n');
-    }
-    out
-}
-
-/// The paths that begin with `crate::`, groups written out.
-fn paths(code: &str) -> Vec<Vec<String>> {
-    let mut out = Vec::new();
-    for (at, found) in code.match_indices("crate::") {
-        let before = code[..at].chars().next_back();
-        if !before.is_some_and(|c| c == '$' || c.is_alphanumeric() || c == '_') {
-            tree(&code[at + found.len()..], &mut Vec::new(), &mut out);
-        }
     }
     out
 }
