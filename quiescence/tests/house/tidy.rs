@@ -231,17 +231,22 @@ fn comments(text: &str) -> String {
 }
 
 /// The sentences that are a list of locks in their order: about order and locks, and
-/// [`RANKS_OF_A_LIST`] of their parts, of a few words each, name a rank.
+/// [`RANKS_OF_A_LIST`] of their parts that follow each other, of a few words each, name a rank.
 fn lists_of_locks(text: &str, ranks: &[String]) -> Vec<String> {
-    let is_rank = |part: &&str| {
-        let words: Vec<_> = part.split(|c: char| !c.is_alphanumeric()).collect();
-        words.iter().filter(|word| !word.is_empty()).count() <= 4
-            && ranks.iter().any(|rank| words.concat().contains(rank))
+    fn words(text: &str) -> Vec<&str> {
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+    }
+    let names_a_rank = |part: &str| {
+        let words = words(part);
+        let mut few = (1..=3).flat_map(|many| words.windows(many));
+        words.len() <= 4 && few.any(|words| ranks.contains(&words.concat()))
     };
     let is_list = |sentence: &str| {
-        sentence.contains("order")
-            && sentence.contains("lock")
-            && sentence.split([',', ':', ';', '|']).filter(is_rank).count() >= RANKS_OF_A_LIST
+        let (words, parts) = (words(sentence), sentence.split([',', ':', ';', '|']));
+        words.contains(&"order")
+            && words.iter().any(|word| word.starts_with("lock"))
+            && (parts.map(names_a_rank).collect::<Vec<_>>().split(|names| !names))
+                .any(|run| run.len() >= RANKS_OF_A_LIST)
     };
     let mut lists = Vec::new();
     for paragraph in text.split("\n\n") {
