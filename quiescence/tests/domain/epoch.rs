@@ -114,23 +114,8 @@ fn flushes_of_a_lone_thread_run_all() {
     assert_eq!(drops.load(SeqCst), 9);
 }
 
-/// They left it to the worker where another thread was registered, as another test's is.
-#[test]
-fn as_many_flushes_as_tests_of_structures_make_run_all_beside_an_idle_thread() {
-    let (collector, handle, drops) = lone();
-    let idle = || {
-        let handle = collector.register();
-        drop(handle.pin());
-        handle
-    };
-    while_held(idle, |_| {
-        defer_counted(&handle.pin(), &drops);
-        (0..128).for_each(|_| handle.pin().flush());
-        assert_eq!(drops.load(SeqCst), 1);
-    });
-}
-
-/// Counted together, each 64th flush was the other collector's.
+/// As many as tests of structures make, beside an idle thread. They left it to the worker where
+/// another thread was registered; and counted together, each 64th flush was the other collector's.
 #[test]
 fn as_many_flushes_of_two_collectors_by_turns_run_all_of_both() {
     let [(one, first, drops), (other, second, others)] = [lone(), lone()];
