@@ -46,7 +46,7 @@ const LOCKS_WITHOUT_RANK: &[(&str, &str)] = &[
     ("reclaim/weigh/owners.rs", "weighs what users put into theirs"),
 ];
 
-/// A sentence about the order of locks that names so many ranks is a list.
+/// A sentence about the order of locks that names so many ranks, one after the other, is a list.
 const RANKS_OF_A_LIST: usize = 3;
 
 /// What calls user code, as it stands in the sources: only inside of `user_code::run` or `caught`.
