@@ -8,8 +8,12 @@ use super::OnDrop;
 
 /// Has `handler` called for `signal` in this process.
 pub(crate) fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
-    // SAFETY: a handler of this type.
-    assert_ne!(unsafe { libc::signal(signal, handler as usize) }, libc::SIG_ERR);
+    // SAFETY: integers, and an empty set of signals, which is all zero.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler as *const () as usize;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: a handler of this type, and no thread asks for the old one.
+    assert_eq!(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }, 0);
 }
 
 /// What `signal` does in this process: the handler, or `SIG_DFL`.
