@@ -179,8 +179,12 @@ mod tests {
         check_reachable(address(&object), || false);
         let loaded = line!() + 1;
         let said = panic_of(|| check_reachable(address(&object), || true));
-        for line in [retired, loaded] {
-            assert!(said.contains(&format!("debug_objects.rs:{line}:")), "{said}");
+        let noted = line!() + 1;
+        let again = panic_of(|| note(address(&object), 4));
+        for (said, lines) in [(said, [retired, loaded]), (again, [retired, noted])] {
+            for line in lines {
+                assert!(said.contains(&format!("debug_objects.rs:{line}:")), "{said}");
+            }
         }
         forget(address(&object));
         check_reachable(address(&object), || unreachable!("not in the table"));

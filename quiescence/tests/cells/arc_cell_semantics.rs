@@ -36,6 +36,11 @@ fn defaults_conversions_and_how_they_are_shown() {
     assert!(format!("{cell:?}").contains("\"text\""), "{cell:?}");
     assert_eq!(format!("{:?}", cell.load()), "\"text\"");
     assert_eq!(format!("{0} {0:?}", ArcCell::from(Arc::new(1.5))), "1.5 ArcCell(1.5)");
+    // What is not sized goes into a box.
+    let cell: ArcCell<Box<[u8]>> = ArcCell::from_pointee(Box::from([1, 2, 3]));
+    assert_eq!(cell.load().len(), 3);
+    cell.store(Arc::new(Box::from([])));
+    assert!(cell.load().is_empty());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `Snapshot`: values of all kinds, whole, under updaters, signals and `fork`, on both paths.
+//! `Snapshot`: values of all kinds, whole, under updaters and signals, on both paths.
 
 use crate::common::*;
 use std::num::NonZeroU32;

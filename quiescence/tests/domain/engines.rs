@@ -55,6 +55,17 @@ fn callbacks_run_without_anybody_waiting() {
     }
 }
 
+/// A cookie that was asked for comes true under engines that go by the tick, with no thread
+/// driving.
+#[test]
+fn a_started_grace_period_ends_by_itself_on_the_tick() {
+    for engine in [Engine::Tick, Engine::Token, Engine::Poll] {
+        let domain = domain(engine);
+        let _cookie = domain.start_poll();
+        until(|| domain.statistics().grace_periods != 0);
+    }
+}
+
 /// Values replaced beside QSBR readers that come and go, more than a chain of the relay has places
 /// for.
 #[test]

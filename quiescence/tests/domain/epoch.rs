@@ -186,6 +186,14 @@ fn a_deferred_function_may_defer() {
 }
 
 #[test]
+fn a_panic_stays_in_the_deferred_function() {
+    let domain = Domain::new();
+    Collector::new_in(domain.clone()).register().pin().defer(|| panic!("on purpose"));
+    domain.barrier();
+    assert_eq!(domain.statistics().callbacks_panicked, 1);
+}
+
+#[test]
 fn repin_lets_go_of_what_was_seen() {
     let (_, handle, drops) = lone();
     let mut guard = handle.pin();

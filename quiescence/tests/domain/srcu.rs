@@ -17,7 +17,9 @@ fn a_grace_period_waits_for_sections_that_had_begun_and_for_no_later_ones() {
     let cookie = domain.start_poll();
     assert!(!domain.poll(cookie), "it has looked, and flipped the indexes");
     let late = domain.read();
+    assert_eq!(domain.statistics().readers, 2);
     drop(early);
+    assert_eq!(domain.statistics().readers, 1);
     domain.wait(cookie);
     assert!(domain.poll(cookie));
     assert!(domain.statistics().grace_periods >= 1);
@@ -47,6 +49,10 @@ fn only_what_was_called_expedited_is_counted_so() {
     domain.synchronize();
     block_on(domain.synchronize_async());
     domain.wait(domain.start_poll());
+    let cookie = domain.cookie();
+    assert!(!domain.poll(cookie), "nobody has asked for it");
+    block_on(domain.wait_async(cookie));
+    assert!(domain.poll(cookie));
     assert_eq!(domain.statistics().grace_periods_expedited, 0);
     domain.synchronize_expedited();
     assert_eq!(domain.statistics().grace_periods_expedited, 1);
