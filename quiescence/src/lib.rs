@@ -143,8 +143,12 @@ mod loom_tests;
 mod common {
     pub(crate) mod again;
     pub(crate) mod expect;
+    #[cfg(target_os = "linux")]
+    pub(crate) mod filter;
     mod limited;
+    #[cfg(unix)]
     pub(crate) mod processes;
+    pub(crate) mod random;
     pub(crate) mod threads;
 
     impl<F: FnMut()> crate::Weigh for threads::OnDrop<F> {}

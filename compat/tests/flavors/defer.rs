@@ -35,7 +35,7 @@ fn calls_are_made_in_order_and_a_barrier_waits_for_them() {
 fn a_barrier_of_all_waits_for_those_of_all_threads() {
     attach();
     for flavor in ALL {
-        let count = Arc::new(AtomicU64::new(0));
+        let count = Arc::new(AtomicUsize::new(0));
         threads(3, |thread| {
             if thread != 0 {
                 quiescence_urcu_defer_register_thread(flavor);
@@ -53,7 +53,7 @@ fn a_barrier_of_all_waits_for_those_of_all_threads() {
 fn functions_are_called_by_a_registered_reader() {
     attach();
     for flavor in ALL {
-        let all_right = Arc::new(AtomicU32::new(0));
+        let all_right = Arc::new(AtomicUsize::new(0));
         let in_call = Arc::clone(&all_right);
         defer(flavor, move || {
             let state = if flavor == QSBR {
@@ -83,8 +83,8 @@ fn functions_are_called_by_a_registered_reader() {
 #[test]
 fn online_threads_at_the_limit_do_not_wait_for_each_other() {
     attached_in_its_own_process!(&[("QUIESCENCE_LIMIT_OBJECTS", "64")]);
-    let count = Arc::new(AtomicU64::new(0));
-    let (deferred, most) = (AtomicU64::new(0), AtomicU64::new(0));
+    let count = Arc::new(AtomicUsize::new(0));
+    let (deferred, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let start = Barrier::new(3);
     let began = Instant::now();
     threads(3, |_| {

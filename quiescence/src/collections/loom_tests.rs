@@ -36,11 +36,6 @@ struct Objects<N> {
     taken: AtomicUsize,
 }
 
-// SAFETY: the objects are the model's; that accesses to them are ordered is what it tests.
-unsafe impl<N> Sync for Objects<N> {}
-// SAFETY: as above.
-unsafe impl<N> Send for Objects<N> {}
-
 impl<N> Objects<N> {
     fn new(count: usize, node: impl Fn() -> N) -> Self {
         let object = || Object { node: node(), number: UnsafeCell::new(TAKEN) };

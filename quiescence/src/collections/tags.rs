@@ -100,14 +100,15 @@ pub(super) fn indexes(mut found: u64) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::common::random::Random;
 
     fn words() -> impl Iterator<Item = u64> {
-        let mut state = 1_u64;
+        let mut random = Random(1);
         (0..if cfg!(miri) { 200 } else { 20_000 }).map(move |round| {
-            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            let any = random.next();
             // Bytes that are near to those that have a meaning, and others.
-            let near = (0..8).fold(0, |word, byte| word << 8 | (state >> (4 * byte + 8) & 0x83));
-            if round % 2 == 0 { state ^ state >> 29 } else { near }
+            let near = (0..8).fold(0, |word, byte| word << 8 | (any >> (4 * byte + 8) & 0x83));
+            if round % 2 == 0 { any } else { near }
         })
     }
 

@@ -90,16 +90,16 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::common::random::Random;
 
     /// Whatever is added and taken out in whatever order: it has what a map has, and gaps are few.
     #[test]
     fn it_is_a_map() {
         let (mut table, mut map) = (ByNumber::new(), BTreeMap::new());
-        let mut random = 1_u64;
+        let mut random = Random(1);
         for step in 0..4_000_u64 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let number = (random >> 33) % (table.last() + 2);
-            match random >> 61 {
+            let number = random.below(table.last() + 2);
+            match random.below(8) {
                 0..=3 => assert_eq!(map.insert(table.add(step), step), None),
                 4..=5 => assert_eq!(table.remove(number), map.remove(&number)),
                 6 => assert_eq!(table.get_mut(number), map.get_mut(&number)),

@@ -286,7 +286,7 @@ pub(crate) fn determine() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::processes::*;
+    use crate::common::again::*;
 
     #[test]
     fn what_is_set_is_got_and_nonsense_is_made_sense_of() {

@@ -23,11 +23,6 @@ struct Places {
     objects: [Object; 2],
 }
 
-// SAFETY: the cells are what the model checks: loom fails if an exclusive access meets another one.
-unsafe impl Sync for Places {}
-// SAFETY: as above.
-unsafe impl Send for Places {}
-
 /// The address that stands for an object: not null, and with room for a tag.
 fn address(object: usize) -> *mut () {
     ptr::without_provenance_mut(8 * (object + 1))

@@ -13,11 +13,6 @@ struct Places {
     objects: [UnsafeCell<u32>; 2],
 }
 
-// SAFETY: the cells are what the model checks: loom fails if an exclusive access meets another one.
-unsafe impl Sync for Places {}
-// SAFETY: as above.
-unsafe impl Send for Places {}
-
 /// The address that stands for an object: not null.
 fn address(object: usize) -> *mut () {
     ptr::without_provenance_mut(8 * (object + 1))

@@ -15,11 +15,6 @@ fn one_section_one_grace_period() {
     reader_and_updater(SETTINGS, 1, false, 1);
 }
 
-#[test]
-fn two_sections_one_grace_period() {
-    reader_and_updater(SETTINGS, 2, false, 1);
-}
-
 /// The scan may meet the word of a second section and never that of the first one's end.
 #[test]
 fn a_section_hides_the_end_of_the_one_before() {

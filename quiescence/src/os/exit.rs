@@ -116,7 +116,7 @@ mod imp {
 
 #[cfg(all(test, unix, not(miri)))]
 mod tests {
-    use crate::common::processes::*;
+    use crate::common::again::*;
 
     extern "C" fn first() {
         println!("the first function");

@@ -201,25 +201,19 @@ mod tests {
 
     use super::*;
     #[cfg(all(target_os = "linux", not(miri)))]
-    use crate::common::processes::*;
+    use crate::common::{again::*, processes::*};
 
     #[test]
     #[cfg(target_os = "linux")]
     fn commands_have_the_numbers_that_the_kernel_gives_them() {
         assert_eq!(QUERY, libc::MEMBARRIER_CMD_QUERY);
-        assert_eq!(
-            [FENCE, FENCE_WITH_RESTARTS],
-            [
-                [
-                    libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED,
-                    libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED
-                ],
-                [
-                    libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ,
-                    libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ
-                ],
-            ]
-        );
+        use libc::{
+            MEMBARRIER_CMD_PRIVATE_EXPEDITED as PLAIN,
+            MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ as RSEQ,
+            MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED as REGISTER,
+            MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ as REGISTER_RSEQ,
+        };
+        assert_eq!([FENCE, FENCE_WITH_RESTARTS], [[PLAIN, REGISTER], [RSEQ, REGISTER_RSEQ]]);
     }
 
     /// The first update of a counter, or of a map, took some 10 ms: the process had a worker by

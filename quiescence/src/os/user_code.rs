@@ -18,10 +18,10 @@
 //!
 //! **Invariant [UC-3]: if user code unwinds, everything is consistent.**
 //!
-//! `tests/user_code.rs` has a row for each place: what is held there, what is used afterwards, and
+//! `tests/user_code` has a row for each place: what is held there, what is used afterwards, and
 //! what an unwinding leaves. At each place the test's user code checks from which place it was
-//! called, and does everything that user code may do. `tests/house/tidy.rs` of xtask searches for
-//! other calls.
+//! called, and does everything that user code may do. `tests/house/tidy.rs` searches for other
+//! calls.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
     use crate::Domain;
-    use crate::common::processes::*;
+    use crate::common::again::*;
     use crate::os::forking::ForkMutex;
     use crate::os::sync::{Rank, const_unless_loom};
     use crate::reclaim::domain_state::Named;

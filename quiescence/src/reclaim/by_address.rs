@@ -196,6 +196,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::common::random::Random;
 
     struct Entry(usize, u64);
 
@@ -225,13 +226,8 @@ mod tests {
     /// wrap around its end.
     #[test]
     fn it_does_what_a_map_does() {
-        let mut random = 1_u64;
-        let mut next = |below: usize| {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) as usize % below
-        };
+        let mut random = Random(1);
+        let mut next = |below| random.index(below);
         for most in [4, 9, 40, 700] {
             let mut table = ByAddress::new();
             let mut map = BTreeMap::new();

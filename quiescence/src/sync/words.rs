@@ -149,17 +149,10 @@ mod tests {
 
     #[test]
     fn values_of_every_size_are_copied_whole() {
-        fits::<0>();
-        fits::<1>();
-        fits::<2>();
-        fits::<3>();
-        fits::<7>();
-        fits::<8>();
-        fits::<13>();
-        fits::<14>();
-        fits::<15>();
-        fits::<32>();
-        fits::<100>();
+        macro_rules! all {
+            ($($n:literal)*) => { $(fits::<$n>();)* };
+        }
+        all!(0 1 2 3 7 8 13 14 15 32 100);
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn heads_wait_for_sections() {
     let domain = Domain::new();
     for idle_after in [Some(Duration::ZERO), None] {
         let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
-        let ran = Arc::new(AtomicU64::new(0));
+        let ran = Arc::new(AtomicUsize::new(0));
         let start = || spawn(&callback_queue, idle_after);
         let was_there = idle_after.is_none().then(start);
         until(|| callback_queue.is_attended() == was_there.is_some());
@@ -102,7 +102,7 @@ fn a_runner_that_sleeps_is_woken() {
 fn a_barrier_attends_where_nobody_does() {
     let domain = Domain::new();
     let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-    let ran = Arc::new(AtomicU64::new(0));
+    let ran = Arc::new(AtomicUsize::new(0));
     let add = |number| {
         let ran = Arc::clone(&ran);
         push(&callback_queue, move || assert_eq!(ran.fetch_add(1, SeqCst), number))
@@ -181,7 +181,7 @@ fn barriers_beside_callback_queues_that_end() {
     for _ in 0..rounds(100, 4) {
         let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
         let runner = spawn(&callback_queue, None);
-        let ran = Arc::new(AtomicU64::new(0));
+        let ran = Arc::new(AtomicUsize::new(0));
         _ = push(&callback_queue, counting(&ran));
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -200,11 +200,11 @@ fn barriers_beside_callback_queues_that_end() {
 /// comes in the midst.
 #[test]
 fn a_callback_queue_that_ends_loses_nothing() {
-    const HEADS: u64 = rounds(30_000, 20);
+    const HEADS: usize = rounds(30_000, 20);
     let domain = Domain::new();
     for round in 0..=5 {
         let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-        let ran = Arc::new(AtomicU64::new(0));
+        let ran = Arc::new(AtomicUsize::new(0));
         let ended = AtomicBool::new(false);
         let queued = domain.statistics().callbacks_queued;
         for number in 0..HEADS {
@@ -214,7 +214,7 @@ fn a_callback_queue_that_ends_loses_nothing() {
         let barrier = || {
             // What is on its way is counted neither in the callback queue nor in a queue. What
             // threads have pushed and not counted is less than that.
-            let left = || domain.statistics().callbacks_queued <= queued + HEADS / 2;
+            let left = || domain.statistics().callbacks_queued <= queued + HEADS as u64 / 2;
             until(|| left() || ended.load(SeqCst));
             assert_eq!(settled(&domain, &ran), HEADS);
         };
@@ -228,7 +228,7 @@ fn a_callback_queue_that_ends_loses_nothing() {
         domain.barrier(); // for what the other one has itself sent
         assert_nothing_waits(&domain);
         assert_eq!(ran.load(SeqCst), HEADS);
-        assert!(round != 0 || domain.statistics().callbacks_run == HEADS);
+        assert!(round != 0 || domain.statistics().callbacks_run == HEADS as u64);
     }
 }
 
@@ -236,10 +236,10 @@ fn a_callback_queue_that_ends_loses_nothing() {
 /// that no thread attends.
 #[test]
 fn a_barrier_that_attends_ends() {
-    const MOST: u64 = rounds(100, 10);
+    const MOST: usize = rounds(100, 10);
     let domain = Domain::new();
     let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
-    let ran = Arc::new(AtomicU64::new(0));
+    let ran = Arc::new(AtomicUsize::new(0));
     let (count, again) = (Arc::clone(&ran), Arc::downgrade(&callback_queue));
     let head = boxed(move |head| {
         if count.fetch_add(1, SeqCst) + 1 == MOST {
@@ -291,7 +291,7 @@ fn a_head_is_pushed_again_by_its_function() {
 fn the_limit_slows_down_and_refuses_nothing() {
     let domain = domain_with_limit(100, 1 << 30);
     let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
-    let ran = Arc::new(AtomicU64::new(0));
+    let ran = Arc::new(AtomicUsize::new(0));
     let add = || push(&callback_queue, counting(&ran));
     let crowded: Vec<bool> = (0..103).map(|_| add().crowded).collect();
     assert_eq!(crowded.iter().position(|crowded| *crowded), Some(100), "as many as the limit says");
@@ -337,7 +337,7 @@ fn heads_count_for_bytes() {
 fn a_head_that_is_queued_twice_is_named() {
     let domain = Domain::new();
     let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-    let ran = Arc::new(AtomicU64::new(0));
+    let ran = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&ran);
     let first = boxed(move |_| counted.fetch_add(1, SeqCst) == 0);
     // SAFETY: the second push is refused, which is what is tested; else as in `push`.
@@ -357,7 +357,7 @@ fn a_head_that_is_queued_twice_is_named() {
 fn a_pause_holds_callbacks_up() {
     let domain = Domain::new();
     attended(&domain, Wakes::Runner, |callback_queue| {
-        let ran = Arc::new(AtomicU64::new(0));
+        let ran = Arc::new(AtomicUsize::new(0));
         callback_queue.pause();
         let before = domain.statistics().grace_periods;
         _ = push(callback_queue, counting(&ran));
@@ -374,7 +374,7 @@ fn a_pause_holds_callbacks_up() {
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_child_finds_what_waits() {
     let domain = domain_with_limit(1_000, 1 << 30);
-    let ran = Arc::new(AtomicU64::new(0));
+    let ran = Arc::new(AtomicUsize::new(0));
     attended(&domain, Wakes::Runner, |callback_queue| {
         let add = || push(callback_queue, counting(&ran));
         for waits_in_the_callback_queue in [false, true] {
@@ -423,7 +423,7 @@ fn forks_beside_pushes() {
                 callback_queue.pause();
                 in_child(|| {
                     callback_queue.resume();
-                    let ran = Arc::new(AtomicU64::new(0));
+                    let ran = Arc::new(AtomicUsize::new(0));
                     _ = push(callback_queue, counting(&ran));
                     assert_eq!(settled(&domain, &ran), 1);
                     assert_nothing_waits(&domain);

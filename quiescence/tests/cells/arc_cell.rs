@@ -359,5 +359,5 @@ fn children_made_by_fork_beside_loads_and_stores_load_and_store() {
 #[test]
 fn all_of_this_holds_with_portable_fences() {
     let modules = ["arc_cell", "arc_cell_semantics"];
-    storm::again_in_a_process_with(&modules, "QUIESCENCE_FENCES", "portable");
+    again_in_a_process_with(&modules, "QUIESCENCE_FENCES", "portable");
 }

@@ -2,12 +2,11 @@
 //! that come from there rely on it.
 
 use crate::common::*;
-use std::collections::HashMap;
 
 use quiescence::cell::{ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, Cache, Constant, Map};
 use quiescence::{ArcCell, hazard};
 
-use crate::common::user_types::Own;
+use crate::common::user_types::Shaky;
 
 fn tracked(number: u64, there: &Arc<AtomicUsize>) -> Arc<Counted> {
     Arc::new(Counted::new(number, there))
@@ -19,36 +18,6 @@ fn quiet() {
 }
 
 // ---- the place ----
-
-#[test]
-fn what_is_not_sized_goes_into_a_box() {
-    let cell: ArcCell<Box<[u8]>> = ArcCell::from_pointee(Box::from([1, 2, 3]));
-    assert_eq!(cell.load().len(), 3);
-    cell.store(Arc::new(Box::from([])));
-    assert!(cell.load().is_empty());
-}
-
-#[test]
-fn statics_are_made_lazily_or_are_empty_at_first() {
-    static CONFIG: LazyLock<ArcCell<HashMap<usize, usize>>> =
-        LazyLock::new(|| ArcCell::with_weight(Arc::default(), |map| map.capacity() * 32));
-    static MAYBE: ArcCellOption<String> = ArcCellOption::empty();
-    let cached = |x: usize| {
-        if let Some(found) = CONFIG.load().get(&x) {
-            return *found;
-        }
-        CONFIG.rcu(|map| {
-            let mut map = HashMap::clone(map);
-            map.insert(x, x * 2);
-            map
-        });
-        x * 2
-    };
-    assert_eq!((cached(21), cached(21), CONFIG.load().len()), (42, 42, 1));
-    assert!(MAYBE.load().is_none());
-    MAYBE.store(Some(Arc::new("there".to_owned())));
-    assert_eq!(MAYBE.load().as_deref().map(String::as_str), Some("there"));
-}
 
 #[test]
 fn defaults_conversions_and_how_they_are_shown() {
@@ -67,6 +36,11 @@ fn defaults_conversions_and_how_they_are_shown() {
     assert!(format!("{cell:?}").contains("\"text\""), "{cell:?}");
     assert_eq!(format!("{:?}", cell.load()), "\"text\"");
     assert_eq!(format!("{0} {0:?}", ArcCell::from(Arc::new(1.5))), "1.5 ArcCell(1.5)");
+    // What is not sized goes into a box.
+    let cell: ArcCell<Box<[u8]>> = ArcCell::from_pointee(Box::from([1, 2, 3]));
+    assert_eq!(cell.load().len(), 3);
+    cell.store(Arc::new(Box::from([])));
+    assert!(cell.load().is_empty());
 }
 
 #[test]
@@ -314,12 +288,12 @@ fn a_weak_cell_keeps_no_value_and_loses_no_count() {
 
 #[test]
 fn a_cell_holds_pointers_of_a_programs_own() {
-    let own = Own(Arc::new((1, "own".to_owned())));
-    let cell = ArcCellAny::with_weight(own.clone(), |value| 8 + value.1.capacity());
+    let own = Shaky::new(Arc::new(1));
+    let cell = ArcCellAny::with_weight(own.clone(), |value| 8 + *value as usize);
     let guard = cell.load();
-    assert_eq!((guard.as_str(), ArcGuard::as_inner(&guard).0.0), ("own", 1));
-    let was = cell.rcu(|own| Own(Arc::new((own.0.0 + 1, own.0.1.clone()))));
-    assert_eq!((was.0.0, cell.load_full().0.0, guard.as_str()), (1, 2, "own"));
+    assert_eq!((*guard, *ArcGuard::as_inner(&guard).0), (1, 1));
+    let was = cell.rcu(|own| Shaky::new(Arc::new(*own.0 + 1)));
+    assert_eq!((*was.0, *cell.load_full().0, *guard), (1, 2, 1));
     drop((guard, was, cell));
     quiet_until(|| Arc::strong_count(&own.0) == 1);
 }

@@ -1,4 +1,4 @@
-//! `Snapshot`: values of all kinds, whole, under updaters, signals and `fork`, on both paths.
+//! `Snapshot`: values of all kinds, whole, under updaters and signals, on both paths.
 
 use crate::common::*;
 use std::num::NonZeroU32;
@@ -221,19 +221,6 @@ fn signal_handlers_load_whatever_they_interrupt() {
     assert_eq!(TORN.load(Relaxed), 0);
 }
 
-#[test]
-#[cfg(unix)]
-#[cfg_attr(miri, ignore = "child processes")]
-fn a_child_made_by_fork_loads_and_stores() {
-    let snapshot = Snapshot::new([1_u64; 3]);
-    in_child(|| {
-        assert_eq!(snapshot.load(), [1; 3]);
-        snapshot.store([2; 3]);
-        assert_eq!(snapshot.load(), [2; 3]);
-    });
-    assert_eq!(snapshot.load(), [1; 3]);
-}
-
 thread_local! {
     /// What each thread allocates.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -302,6 +289,6 @@ fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
 #[test]
 fn all_of_this_holds_on_the_portable_path() {
     for [(name, value)] in PORTABLE {
-        storm::again_in_a_process_with(&["rseq_read"], name, value);
+        again_in_a_process_with(&["rseq_read"], name, value);
     }
 }

@@ -196,36 +196,6 @@ fn pairs_are_seen_whole_beside_updates_and_moves() {
     seen_whole::<PoorHash>(rounds(4_000, 40));
 }
 
-#[test]
-fn every_update_counts_once() {
-    const KEYS: u64 = rounds(50, 5);
-    let map = CopyMap::<u64, u64>::new();
-    let grows_and_shrinks = |_| {
-        let (map, mut capacity) = (&map, 0);
-        move || {
-            capacity = (capacity + 777) % 4_000;
-            map.reserve(capacity);
-            map.shrink_to_fit();
-        }
-    };
-    let all = rounds(20_000, 20);
-    beside(1, grows_and_shrinks, || {
-        threads(3, |_| {
-            for round in 0..all {
-                let key = round % KEYS;
-                map.get_or_insert_with(key, || 0);
-                assert!(map.update(&key, |count| count + 1).is_some());
-                let added: Result<_, ()> =
-                    map.compute(key, |old| Operation::Insert(old.unwrap() + 1));
-                assert!(added.unwrap().is_some());
-            }
-        });
-    });
-    assert_eq!(map.iter().map(|(_, count)| count).sum::<u64>(), 6 * all);
-    assert!(map.iter().all(|(_, count)| count == 6 * all / KEYS));
-    assert_eq!(map.len(), KEYS as usize);
-}
-
 /// What is kept does not grow with the number of times that a map grows and shrinks.
 #[test]
 fn memory_is_used_again() {

@@ -350,21 +350,6 @@ fn look_ups_go_by_borrowed_and_by_equivalent_keys() {
 }
 
 #[test]
-fn every_guard_of_the_domain_will_do() {
-    let map: HashMap<u32, u32> = (0..10).map(|n| (n, n)).collect();
-    let reader = Domain::global().reader();
-    let guard = reader.read();
-    assert_eq!(map.get(&3, &guard), Some(&3));
-    assert_eq!(map.read_in(&guard).iter().count(), 10);
-    drop(guard);
-    let private = HashMap::<u32, u32>::builder().domain(Domain::new()).build();
-    let foreign = Domain::new();
-    let guard = foreign.read();
-    let said = panic_of(|| private.get(&1, &guard).copied());
-    assert!(said.contains("another domain"), "{said}");
-}
-
-#[test]
 fn a_sleepable_map_is_read_by_other_threads_with_the_guard_of_one() {
     let map = HashMap::<u64, String>::new_in(Srcu::new().domain());
     (0..100).for_each(|n| _ = map.insert(n, n.to_string()));

@@ -51,7 +51,11 @@ const HASHES: [Hashed; 4] = [
     |key| (key as usize) << 56, // all in bucket 0
 ];
 
-type Table = HashTable<Domain<Private>>;
+pub(super) type Table = HashTable<Domain<Private>>;
+
+/// Whose memory is a matter of its own, and the default.
+pub(super) const MEMORIES: [Option<TableMemory>; 4] =
+    [None, Some(TableMemory::Order), Some(TableMemory::Chunk), Some(TableMemory::Mmap)];
 
 fn is(key: u64) -> impl Fn(NonNull<Node>) -> bool {
     move |node| item(node).key == key
@@ -60,20 +64,12 @@ fn is(key: u64) -> impl Fn(NonNull<Node>) -> bool {
 /// All kinds of memory, tables that resize and those that do not.
 fn all_options() -> Vec<Options> {
     let mut all = Vec::new();
-    let memories =
-        [None, Some(TableMemory::Order), Some(TableMemory::Chunk), Some(TableMemory::Mmap)];
-    for memory in memories {
+    for memory in MEMORIES {
         for (buckets, buckets_min) in [(1, 1), (4, 1), (1, 16), (256, 64)] {
             for (auto_resize, accounting) in [(true, true), (true, false), (false, false)] {
                 let buckets_max = if memory.is_none() { 0 } else { 1 << 12 };
-                all.push(Options {
-                    buckets,
-                    buckets_min,
-                    buckets_max,
-                    memory,
-                    auto_resize,
-                    accounting,
-                });
+                let sizes = Options { buckets, buckets_min, buckets_max, ..Options::default() };
+                all.push(Options { memory, auto_resize, accounting, ..sizes });
             }
         }
     }
@@ -239,11 +235,6 @@ impl Drop for Pair {
     }
 }
 
-/// Waits, by yielding, until the table has so many buckets.
-fn wait_for(table: &Table, is_right: impl Fn(usize) -> bool) {
-    until(|| is_right(table.buckets()));
-}
-
 #[test]
 fn it_does_what_a_map_of_lists_does() {
     // Under Miri every memory, and one hash.
@@ -309,9 +300,9 @@ fn a_table_that_is_emptied_shrinks_and_grows_again() {
     let pair = Pair::new(Options { buckets_min: 4, ..Options::default() }, HASHES[1]);
     for _ in 0..3 {
         fill(&pair.domain, &pair.table, pair.hash, 0..8_192);
-        wait_for(&pair.table, |buckets| buckets >= 2_048); // the worker may shrink it still
+        until(|| pair.table.buckets() >= 2_048); // the worker may shrink it still
         empty(&pair.domain, &pair.table);
-        wait_for(&pair.table, |buckets| buckets <= 1_024);
+        until(|| pair.table.buckets() <= 1_024);
         assert!(pair.table.buckets() >= 4);
     }
     // By hand, to the end.
@@ -328,7 +319,7 @@ fn what_is_asked_for_while_a_table_shrinks_is_done() {
     let section = pair.domain.read();
     thread::scope(|scope| {
         let resizing = scope.spawn(|| pair.table.resize(2));
-        wait_for(&pair.table, |buckets| buckets == 2); // it waits for our section now
+        until(|| pair.table.buckets() == 2); // it waits for our section now
         fill(&pair.domain, &pair.table, pair.hash, 0..4_096);
         assert_eq!(pair.table.buckets(), 2);
         drop(section);
@@ -347,7 +338,7 @@ fn a_child_process_finds_its_tables_whole() {
     thread::scope(|scope| {
         beside_a_section(&pair.domain, |leave| {
             let resizing = scope.spawn(|| pair.table.resize(2));
-            wait_for(&pair.table, |buckets| buckets == 2); // it waits for the section now
+            until(|| pair.table.buckets() == 2); // it waits for the section now
             in_child(|| {
                 let table = &pair.table;
                 fill(&pair.domain, table, pair.hash, 0..1_000);
@@ -401,18 +392,14 @@ fn a_table_may_be_dropped_while_it_is_resized() {
 fn a_table_that_is_not_empty_is_not_destroyed_and_goes_on() {
     let domain: Domain<Private> = Domain::new();
     let mut table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
-    for key in 0..8_192 {
-        let _section = domain.read();
-        // SAFETY: in a section; freed after a grace period.
-        unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
-        if key % 64 == 0 {
-            // SAFETY: no other thread uses it.
-            table = unsafe { table.destroy() }.unwrap_err();
-        }
+    for key in (0..8_192).step_by(64) {
+        fill(&domain, &table, HASHES[1], key..key + 64);
+        // SAFETY: no other thread uses it.
+        table = unsafe { table.destroy() }.unwrap_err();
     }
     assert!(table.buckets() >= 2_048);
     empty(&domain, &table);
-    wait_for(&table, |buckets| buckets <= 1_024);
+    until(|| table.buckets() <= 1_024);
     // SAFETY: no other thread uses it.
     unsafe { table.destroy() }.unwrap();
 }

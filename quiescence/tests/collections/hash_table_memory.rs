@@ -4,8 +4,10 @@ use crate::common::*;
 use std::alloc::{GlobalAlloc, Layout, System};
 
 use quiescence::intrusive::{
-    HashTable, Node, TableAllocator, TableError, TableMemory, TableOptions as Options,
+    Node, TableAllocator, TableError, TableMemory, TableOptions as Options,
 };
+
+use super::hash_table::{MEMORIES, Table};
 
 thread_local! {
     /// Whether the thread is in a section, in which an allocator might wait for itself.
@@ -49,15 +51,10 @@ unsafe impl TableAllocator for Counting {
     }
 }
 
-type Table = HashTable<Domain<Private>>;
-
 fn options(memory: Option<TableMemory>, auto_resize: bool) -> Options {
     let buckets_max = if memory == Some(TableMemory::Order) { 0 } else { 1 << 14 };
     Options { buckets: 4, buckets_min: 4, buckets_max, memory, auto_resize, accounting: true }
 }
-
-const MEMORIES: [Option<TableMemory>; 4] =
-    [None, Some(TableMemory::Order), Some(TableMemory::Chunk), Some(TableMemory::Mmap)];
 
 /// Calls `f` for each of the nodes with a key, in a section.
 fn each(domain: &Domain<Private>, nodes: &[Node], f: impl Fn(usize, NonNull<Node>)) {

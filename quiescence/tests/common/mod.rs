@@ -4,12 +4,17 @@
 
 pub(crate) mod again;
 pub(crate) mod expect;
+#[cfg(target_os = "linux")]
+pub(crate) mod filter;
 pub(crate) mod limited;
 #[cfg(target_os = "linux")]
 pub(crate) mod shuffle;
+#[cfg(unix)]
 pub(crate) mod storm;
 pub(crate) mod memory;
+#[cfg(unix)]
 pub(crate) mod processes;
+pub(crate) mod random;
 pub(crate) mod threads;
 pub(crate) mod user_types;
 
@@ -36,9 +41,14 @@ use quiescence::tuning::Tuning;
 use quiescence::tuning::{Fences, PerCpuPath};
 pub(crate) use quiescence::{AtLimit, Domain, Rcu, RcuOption, Srcu, Weigh};
 
+pub(crate) use again::*;
+#[cfg(target_os = "linux")]
+pub(crate) use filter::*;
+#[cfg(unix)]
 pub(crate) use processes::*;
+pub(crate) use random::Random;
 pub(crate) use threads::*;
-pub(crate) use user_types::{Count, Counted, Dropped, Random, Woken, hasher};
+pub(crate) use user_types::{Counted, Dropped, Woken, hasher};
 
 /// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
 pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
@@ -63,9 +73,10 @@ pub(crate) fn beside_a_section<K: DomainTag, R>(
 }
 
 /// A closure that counts its calls.
-pub(crate) fn counting<C: Count>(calls: &Arc<C>) -> impl FnMut() + Send + use<C> {
+pub(crate) fn counting(calls: &Arc<AtomicUsize>) -> impl FnMut() + Send + use<> {
     let calls = Arc::clone(calls);
-    move || calls.one_more()
+    // Release: as where `Dropped` is dropped.
+    move || _ = calls.fetch_add(1, Release)
 }
 
 /// Has `f` called where the calling thread's locals are destroyed: after the library's own, if the
@@ -138,27 +149,6 @@ pub(crate) fn sleeps_or_is_gone(thread: u32) -> bool {
     stat.map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S')))
 }
 
-/// From now on this system call fails with EPERM in this process; if `first` is given, only with
-/// such a first argument.
-#[cfg(target_os = "linux")]
-pub(crate) fn forbid(call: libc::c_long, first: Option<u32>) {
-    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
-    let unless = |k, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k };
-    let mut filter =
-        vec![statement(0x20, 0), unless(call as u32, if first.is_some() { 3 } else { 1 })];
-    if let Some(first) = first {
-        filter.extend([statement(0x20, 16), unless(first, 1)]); // the low half of the argument
-    }
-    filter.push(statement(0x06, 0x0005_0000 | libc::EPERM as u32)); // fail
-    filter.push(statement(0x06, 0x7fff_0000)); // allow
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a plain flag of the process.
-    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
-    let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
-    // SAFETY: the program outlives the call, which copies it.
-    assert_eq!(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) }, 0);
-}
-
 /// Both paths of what counts by CPU, as far as this process has both: environments.
 pub(crate) const BOTH: &[&[(&str, &str)]] = &[&[], &[("QUIESCENCE_PERCPU", "portable")]];
 
@@ -195,9 +185,9 @@ pub(crate) fn tune<K: DomainTag>(domain: &Domain<K>, change: impl FnOnce(&mut Tu
 }
 
 /// What a counter says when all has been run that waits in a domain now.
-pub(crate) fn settled<K: DomainTag, C: Count>(domain: &Domain<K>, counter: &Arc<C>) -> C::Number {
+pub(crate) fn settled<K: DomainTag>(domain: &Domain<K>, counter: &AtomicUsize) -> usize {
     domain.barrier();
-    counter.count()
+    counter.load(Acquire)
 }
 
 /// Nothing waits in a domain after that.
@@ -260,6 +250,22 @@ pub(crate) fn tune_hazards(domain: &HazardDomain, change: impl FnOnce(&mut Tunin
     let mut tuning = domain.tuning();
     change(&mut tuning);
     domain.tune(tuning);
+}
+
+/// Runs all other tests of these modules once more in a process with this in its environment,
+/// unless that is where we are. For a test of one of the modules.
+pub(crate) fn again_in_a_process_with(modules: &[&str], name: &str, value: &str) {
+    const MARK: &str = "QUIESCENCE_TESTED_AGAIN";
+    if cfg!(miri) || std::env::var_os(MARK).is_some() {
+        return portable_fences_are_in_force_if_asked_for();
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(modules.iter().map(|module| format!("{module}::")));
+    command.env(name, value).env(MARK, "1");
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "with {name}={value}: {told}");
+    assert!(!told.contains("running 0 tests"), "{told}");
 }
 
 /// `QUIESCENCE_FENCES` is set to nothing else in tests.

@@ -1,4 +1,4 @@
-//! Children made by `fork`; and, as [`again`](super::again) has them, new processes.
+//! Children made by `fork`.
 //!
 //! The library's unit tests include this file, too.
 
@@ -9,10 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::thread::{self, ThreadId};
 
-pub(crate) use super::again::*;
-
 /// Runs `f` in a child process made by `fork`; a panic there is a failure here.
-#[cfg(unix)]
 pub(crate) fn in_child(f: impl FnOnce()) {
     // SAFETY: the child runs only `f` on the one thread it has and leaves by `_exit`. What `f` uses
     // of the library is meant to work after a fork; glibc's allocator does.
@@ -28,14 +25,12 @@ pub(crate) fn in_child(f: impl FnOnce()) {
 }
 
 /// Ends a child process, which is well if it is whole, without running anything of the parent's.
-#[cfg(unix)]
 pub(crate) fn end_child(is_whole: bool) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(i32::from(!is_whole)) }
 }
 
 /// Waits until a child made by `fork` has ended: 0 if that is well.
-#[cfg(unix)]
 pub(crate) fn status_of(child: libc::pid_t) -> libc::c_int {
     let mut status = -1;
     // SAFETY: waits for a child of the caller's.
@@ -44,7 +39,6 @@ pub(crate) fn status_of(child: libc::pid_t) -> libc::c_int {
 }
 
 /// A fork in the midst of what the library does, on the thread that has made this.
-#[cfg(unix)]
 #[derive(Debug)]
 pub(crate) struct ForksHere {
     on: ThreadId,
@@ -52,7 +46,6 @@ pub(crate) struct ForksHere {
     child: AtomicI32,
 }
 
-#[cfg(unix)]
 impl ForksHere {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self { on: thread::current().id(), child: AtomicI32::new(-1) })

@@ -86,11 +86,12 @@ impl Served {
         self.stdin.write_all(b"\n").unwrap();
     }
 
-    /// What it says on standard error: one line, for which this waits.
-    pub(crate) fn complains(&mut self) -> String {
+    /// What it says on standard error, of this: one line, for which this waits.
+    pub(crate) fn complains_of(&mut self, what: &str) -> String {
         let mut said = String::new();
         // It says no more than this, so nothing is lost with the buffer.
         BufReader::new(self.child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains(what), "{said}");
         said
     }
 

@@ -1,45 +1,34 @@
 //! Threads that are moved from CPU to CPU all the time.
 
 use std::sync::Barrier;
-use std::thread;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::threads;
 
 /// The CPUs that this process may use.
 pub(crate) fn cpus() -> Vec<usize> {
-    // SAFETY: all zero is an empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: a set of this size.
-    let result = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
-    assert_eq!(result, 0);
-    // SAFETY: numbers within the set.
-    (0..libc::CPU_SETSIZE as usize).filter(|n| unsafe { libc::CPU_ISSET(*n, &set) }).collect()
+    let set = sched_getaffinity(None).unwrap();
+    (0..CpuSet::MAX_CPU).filter(|n| set.is_set(*n)).collect()
 }
 
 /// Moves the calling thread to that one of the CPUs, as often as this is called.
 pub(crate) fn move_to(cpus: &[usize], which: usize) {
-    // SAFETY: all zero is an empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: a number from a set like this.
-    unsafe { libc::CPU_SET(cpus[which % cpus.len()], &mut set) };
-    // SAFETY: a set of this size.
-    unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+    let mut set = CpuSet::new();
+    set.set(cpus[which % cpus.len()]);
+    let _ = sched_setaffinity(None, &set); // it may have been taken away
 }
 
 /// Has so many threads call `f(thread, round)` so often, each of them moved about.
-pub(crate) fn shuffled(threads: usize, rounds: usize, f: impl Fn(usize, usize) + Sync) {
-    let cpus = cpus();
-    let begin = Barrier::new(threads);
-    thread::scope(|scope| {
-        for thread in 0..threads {
-            let (f, cpus, begin) = (&f, &cpus, &begin);
-            scope.spawn(move || {
-                begin.wait();
-                for round in 0..rounds {
-                    if round % 512 == 0 {
-                        move_to(cpus, thread + round / 512);
-                    }
-                    f(thread, round);
-                }
-            });
+pub(crate) fn shuffled(many: usize, rounds: usize, f: impl Fn(usize, usize) + Sync) {
+    let (cpus, begin) = (cpus(), Barrier::new(many));
+    threads(many, |thread| {
+        begin.wait();
+        for round in 0..rounds {
+            if round % 512 == 0 {
+                move_to(&cpus, thread + round / 512);
+            }
+            f(thread, round);
         }
     });
 }

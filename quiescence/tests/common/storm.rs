@@ -1,18 +1,12 @@
-//! Signals in great number, and the same tests once more in a process with another environment.
+//! Signals in great number.
 
-use std::process::Command;
-#[cfg(unix)]
 use std::sync::{Mutex, OnceLock};
-#[cfg(unix)]
 use std::thread;
-#[cfg(unix)]
 use std::time::Duration;
 
-#[cfg(unix)]
 use super::OnDrop;
 
 /// Has `handler` called for `signal` in this process.
-#[cfg(unix)]
 pub(crate) fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
     // SAFETY: integers, and an empty set of signals, which is all zero.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -23,7 +17,6 @@ pub(crate) fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
 }
 
 /// What `signal` does in this process: the handler, or `SIG_DFL`.
-#[cfg(unix)]
 pub(crate) fn handler_of(signal: libc::c_int) -> usize {
     // SAFETY: plain data, for which zero is a value.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -33,19 +26,13 @@ pub(crate) fn handler_of(signal: libc::c_int) -> usize {
 }
 
 /// A thread that gets signals.
-#[cfg(unix)]
 #[derive(Default)]
 pub(crate) struct Target {
     thread: OnceLock<libc::pthread_t>,
     has_ended: Mutex<bool>,
 }
 
-#[cfg(unix)]
 impl Target {
-    pub(crate) const fn new() -> Self {
-        Self { thread: OnceLock::new(), has_ended: Mutex::new(false) }
-    }
-
     /// Says that the calling thread is the one, until what is returned goes, which calls `again`.
     pub(crate) fn is_here(&self, mut again: impl FnMut()) -> impl FnMut() {
         // SAFETY: asks for a number.
@@ -69,7 +56,6 @@ impl Target {
 
 /// Sends `signal` in turn to some threads. A thread that does not run takes but one of them: this
 /// one sleeps, if shortly, for when it wakes it interrupts, as one that yields does not.
-#[cfg(unix)]
 pub(crate) fn send_many(signal: libc::c_int, targets: &[Target]) {
     for _ in 0..32 {
         targets.iter().for_each(|target| target.send(signal));
@@ -80,14 +66,13 @@ pub(crate) fn send_many(signal: libc::c_int, targets: &[Target]) {
 
 /// Sends `signal` in turn to two threads, each of which does one of these again and again, until
 /// `enough`. Each calls `first` before a signal comes.
-#[cfg(unix)]
 pub(crate) fn beside(
     signal: libc::c_int,
     first: impl Fn() + Sync,
     work: [&(dyn Fn() + Sync); 2],
     enough: impl Fn() -> bool,
 ) {
-    let targets = [Target::new(), Target::new()];
+    let targets = [Target::default(), Target::default()];
     let begin = |thread: usize| {
         first();
         targets[thread].is_here(work[thread])
@@ -97,20 +82,4 @@ pub(crate) fn beside(
             send_many(signal, &targets);
         }
     });
-}
-
-/// Runs all other tests of these modules once more in a process with this in its environment,
-/// unless that is where we are. For a test of one of the modules.
-pub(crate) fn again_in_a_process_with(modules: &[&str], name: &str, value: &str) {
-    const MARK: &str = "QUIESCENCE_TESTED_AGAIN";
-    if cfg!(miri) || std::env::var_os(MARK).is_some() {
-        return super::portable_fences_are_in_force_if_asked_for();
-    }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(modules.iter().map(|module| format!("{module}::")));
-    command.env(name, value).env(MARK, "1");
-    let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "with {name}={value}: {told}");
-    assert!(!told.contains("running 0 tests"), "{told}");
 }

@@ -3,51 +3,25 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use quiescence::Weigh;
 use quiescence::cell::{self, RefCnt};
 
 use super::OnDrop;
 
-/// A number that others read while it is counted. It orders as little as a test can do with, or it
-/// would stand in for an ordering of the library's that is missing.
-pub(crate) trait Count: Send + Sync + 'static {
-    type Number;
-
-    fn one_more(&self);
-    fn count(&self) -> Self::Number;
-}
-
-macro_rules! counts {
-    ($($atomic:ty: $number:ty),*) => {
-        $(impl Count for $atomic {
-            type Number = $number;
-
-            fn one_more(&self) {
-                // Release: pairs with the Acquire of tests that wait for a number.
-                self.fetch_add(1, Release);
-            }
-
-            fn count(&self) -> $number {
-                self.load(Acquire)
-            }
-        })*
-    };
-}
-
-counts!(AtomicU32: u32, AtomicU64: u64, AtomicUsize: usize);
-
-/// Counts itself where it is dropped.
+/// Counts itself where it is dropped. It orders as little as a test can do with, or it would stand
+/// in for an ordering of the library's that is missing.
 #[derive(Debug)]
-pub(crate) struct Dropped<C: Count = AtomicUsize>(pub(crate) Arc<C>);
+pub(crate) struct Dropped(pub(crate) Arc<AtomicUsize>);
 
-impl<C: Count> Weigh for Dropped<C> {}
+impl Weigh for Dropped {}
 
-impl<C: Count> Drop for Dropped<C> {
+impl Drop for Dropped {
     fn drop(&mut self) {
-        self.0.one_more();
+        // Release: pairs with the Acquire of tests that wait for a number.
+        self.0.fetch_add(1, Release);
     }
 }
 
@@ -78,7 +52,7 @@ impl Drop for Counted {
     fn drop(&mut self) {
         self.whole();
         self.check = self.number;
-        // Release: as `one_more`.
+        // Release: as where `Dropped` is dropped.
         self.live.fetch_sub(1, Release);
     }
 }
@@ -89,32 +63,12 @@ pub(crate) struct Woken(pub(crate) AtomicUsize);
 
 impl std::task::Wake for Woken {
     fn wake(self: Arc<Self>) {
-        self.0.one_more();
+        // Release: as above.
+        self.0.fetch_add(1, Release);
     }
 }
 
 impl<F: FnMut()> Weigh for OnDrop<F> {}
-
-/// Numbers without a pattern, the same in each run: SplitMix64.
-#[derive(Debug)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    pub(crate) fn index(&mut self, end: usize) -> usize {
-        self.below(end as u64) as usize
-    }
-}
 
 /// What is done where a [`Pointer`] is cloned.
 pub(crate) trait OnClone: Send + Sync + 'static {
@@ -183,41 +137,6 @@ pub(crate) struct Shakes;
 impl OnClone for Shakes {
     fn on_clone() {
         assert!(!SHAKES.get(), "on purpose");
-    }
-}
-
-/// A counted pointer of which a guard shows a part.
-#[derive(Clone, Debug)]
-pub(crate) struct Own(pub(crate) Arc<(u64, String)>);
-
-// SAFETY: an `Arc`, and does as its implementation does.
-unsafe impl cell::Counted for Own {
-    type Base = (u64, String);
-
-    fn into_ptr(me: Self) -> *mut Self::Base {
-        Arc::into_raw(me.0).cast_mut()
-    }
-
-    fn as_ptr(me: &Self) -> *mut Self::Base {
-        Arc::as_ptr(&me.0).cast_mut()
-    }
-
-    unsafe fn from_ptr(address: *const Self::Base) -> Self {
-        // SAFETY: by the contract.
-        Self(unsafe { Arc::from_raw(address) })
-    }
-}
-
-// SAFETY: what is shown is in the `Arc`.
-unsafe impl RefCnt for Own {
-    type Target = String;
-
-    fn target(me: &Self) -> &String {
-        &me.0.1
-    }
-
-    fn base(me: &Self) -> Option<&Self::Base> {
-        Some(&me.0)
     }
 }
 

@@ -272,7 +272,7 @@ fn a_waker_may_use_the_cell_and_the_domain() {
         let mut version = CELL.version();
         CELL.update(|value| value + 10);
         CELL.wait_changed(&mut version);
-        counted.one_more();
+        counted.fetch_add(1, Release);
     });
     let updates: [fn(); 4] = [
         || CELL.store(1),

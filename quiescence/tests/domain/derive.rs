@@ -4,7 +4,7 @@
 
 use std::marker::PhantomData;
 
-use quiescence::{Rcu, Weigh};
+use quiescence::Weigh;
 
 use crate::compiler::Compiler;
 
@@ -246,17 +246,6 @@ fn a_type_owns_if_a_field_does() {
     let nothing = [Unit::OWNS, Empty::OWNS, Point::OWNS, Never::OWNS, Numbered::OWNS];
     assert_eq!(nothing, [false; 5]);
     assert_eq!([Last::<Vec<u8>>::OWNS, Last::<u8>::OWNS], [true, false]);
-}
-
-#[test]
-fn an_own_struct_is_published() {
-    let table = Rcu::new(Table { name: "routes".into(), rows: Vec::new(), version: 1 });
-    table.update(|old| Table {
-        name: old.name.clone(),
-        rows: Vec::new(),
-        version: old.version + 1,
-    });
-    assert_eq!(table.read().version, 2);
 }
 
 /// A field may be deprecated, names of primitives taken, and a discriminant anything.

@@ -20,10 +20,6 @@ fn lone() -> (Collector, LocalHandle, Arc<AtomicUsize>) {
     (collector, handle, Arc::default())
 }
 
-fn pinned_elsewhere<R>(collector: &Collector, f: impl FnOnce(&dyn Fn()) -> R) -> R {
-    while_held(|| collector.register().pin(), f)
-}
-
 #[test]
 fn guards_outlive_their_handle_and_collector() {
     let collector = Collector::new();
@@ -102,54 +98,24 @@ fn collectors_are_told_apart() {
     assert!(!epoch::is_pinned());
 }
 
-#[test]
-fn what_is_deferred_waits_for_guards_that_live() {
-    let (collector, handle, drops) = lone();
-    pinned_elsewhere(&collector, |leave| {
-        for _ in 0..rounds(1_000, 50) {
-            let guard = handle.pin();
-            defer_counted(&guard, &drops);
-            guard.flush();
-        }
-        assert_eq!(drops.load(SeqCst), 0);
-        leave();
-    });
-    until(|| {
-        handle.pin().flush();
-        drops.load(SeqCst) == rounds(1_000, 50)
-    });
-}
-
-/// Two flushes, each under a guard of its own, are what tests of structures wait for.
+/// Two flushes, each under a guard of its own, are what tests of structures wait for: they run what
+/// this thread has deferred, and then what a thread has that has ended.
 #[test]
 fn flushes_of_a_lone_thread_run_all() {
-    let (_, handle, drops) = lone();
+    let (collector, handle, drops) = lone();
     let guard = handle.pin();
     (0..8).for_each(|_| defer_counted(&guard, &drops));
     assert_eq!(drops.load(SeqCst), 0);
     drop(guard);
-    handle.pin().flush();
-    handle.pin().flush();
+    (0..2).for_each(|_| handle.pin().flush());
     assert_eq!(drops.load(SeqCst), 8);
+    elsewhere(|| defer_counted(&collector.register().pin(), &drops));
+    (0..2).for_each(|_| handle.pin().flush());
+    assert_eq!(drops.load(SeqCst), 9);
 }
 
-/// They left it to the worker where another thread was registered, as another test's is.
-#[test]
-fn as_many_flushes_as_tests_of_structures_make_run_all_beside_an_idle_thread() {
-    let (collector, handle, drops) = lone();
-    let idle = || {
-        let handle = collector.register();
-        drop(handle.pin());
-        handle
-    };
-    while_held(idle, |_| {
-        defer_counted(&handle.pin(), &drops);
-        (0..128).for_each(|_| handle.pin().flush());
-        assert_eq!(drops.load(SeqCst), 1);
-    });
-}
-
-/// Counted together, each 64th flush was the other collector's.
+/// As many as tests of structures make, beside an idle thread. They left it to the worker where
+/// another thread was registered; and counted together, each 64th flush was the other collector's.
 #[test]
 fn as_many_flushes_of_two_collectors_by_turns_run_all_of_both() {
     let [(one, first, drops), (other, second, others)] = [lone(), lone()];
@@ -168,14 +134,6 @@ fn as_many_flushes_of_two_collectors_by_turns_run_all_of_both() {
         assert_eq!(drops.load(SeqCst), 1);
         assert_ne!(others.load(SeqCst), 0);
     });
-}
-
-#[test]
-fn flushes_run_what_an_ended_thread_has_deferred() {
-    let (collector, handle, drops) = lone();
-    elsewhere(|| defer_counted(&collector.register().pin(), &drops));
-    (0..2).for_each(|_| handle.pin().flush());
-    assert_eq!(drops.load(SeqCst), 1);
 }
 
 #[test]
@@ -230,11 +188,8 @@ fn a_deferred_function_may_defer() {
 #[test]
 fn a_panic_stays_in_the_deferred_function() {
     let domain = Domain::new();
-    let collector = Collector::new_in(domain.clone());
-    let handle = collector.register();
-    handle.pin().defer(|| panic!("on purpose"));
-    drop(handle);
-    drop(collector);
+    Collector::new_in(domain.clone()).register().pin().defer(|| panic!("on purpose"));
+    domain.barrier();
     assert_eq!(domain.statistics().callbacks_panicked, 1);
 }
 
@@ -425,18 +380,6 @@ fn a_thread_that_ends_may_pin() {
     while drops.load(SeqCst) != 4 {
         quiescence::barrier();
     }
-}
-
-#[test]
-fn the_end_of_a_collector_in_a_pinned_thread_waits_for_nothing() {
-    let drops = Arc::new(AtomicUsize::new(0));
-    let collector = Collector::new();
-    let other = Collector::new().register();
-    defer_counted(&collector.register().pin(), &drops);
-    let guard = other.pin();
-    drop(collector);
-    drop(guard);
-    until(|| drops.load(SeqCst) != 0);
 }
 
 /// crossbeam-rs/crossbeam#566: while a thread is pinned, memory of the others grew without end.

@@ -263,5 +263,5 @@ fn what_waits_is_freed_at_the_end_of_the_process() {
 
 #[test]
 fn all_of_this_holds_with_portable_fences() {
-    storm::again_in_a_process_with(&["hazard"], "QUIESCENCE_FENCES", "portable");
+    again_in_a_process_with(&["hazard"], "QUIESCENCE_FENCES", "portable");
 }

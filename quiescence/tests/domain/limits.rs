@@ -186,8 +186,8 @@ fn a_chain_of_drops_does_not_use_up_the_stack() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn closures_that_queue_themselves_find_the_room_they_had() {
+    const AGAIN: usize = rounds(100, 10);
     fn again(domain: Domain, left: usize, run: Arc<AtomicUsize>) {
         run.fetch_add(1, SeqCst);
         if left != 0 {
@@ -198,9 +198,9 @@ fn closures_that_queue_themselves_find_the_room_they_had() {
     let (domain, run) = (small(), Arc::new(AtomicUsize::new(0)));
     for _ in 0..8 {
         let (inside, run) = (domain.clone(), Arc::clone(&run));
-        domain.call(move || again(inside, 100, run)).unwrap();
+        domain.call(move || again(inside, AGAIN, run)).unwrap();
     }
-    while run.load(SeqCst) != 8 * 101 {
+    while run.load(SeqCst) != 8 * (AGAIN + 1) {
         domain.barrier();
     }
     assert_eq!(domain.statistics().callbacks_waiting(), 0);

@@ -111,7 +111,7 @@ fn no_debug_output_looks_into_the_slots() {
 
 /// Says when it is dropped, and panics in the drop if it is to.
 struct Fragile {
-    dropped: Arc<AtomicU32>,
+    dropped: Arc<AtomicUsize>,
     panics: bool,
     /// Given back twice if this is dropped twice, which allocators notice.
     #[allow(dead_code)]
@@ -121,7 +121,7 @@ struct Fragile {
 impl Weigh for Fragile {}
 
 impl Fragile {
-    fn new(dropped: &Arc<AtomicU32>, panics: bool) -> Self {
+    fn new(dropped: &Arc<AtomicUsize>, panics: bool) -> Self {
         Self { dropped: Arc::clone(dropped), panics, content: Box::new(7) }
     }
 }
@@ -156,10 +156,10 @@ const WAYS: [(&str, HandOver); 4] = [
 /// hears of a drop that panics.
 #[test]
 fn an_object_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
-    const MANY: u32 = rounds(2_000, 40);
+    const MANY: usize = rounds(2_000, 40);
     for (way, hand_over) in WAYS {
         let domain = Domain::new();
-        let dropped = Arc::new(AtomicU32::new(0));
+        let dropped = Arc::new(AtomicUsize::new(0));
         let guard = domain.read();
         hand_over(&domain, Fragile::new(&dropped, false));
         assert_eq!(dropped.load(SeqCst), 0, "{way}: a reader holds the grace period up");
@@ -178,7 +178,7 @@ fn an_object_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
 #[test]
 fn a_closure_that_panics_drops_what_it_captured() {
     let domain = Domain::new();
-    let dropped = Arc::new(AtomicU32::new(0));
+    let dropped = Arc::new(AtomicUsize::new(0));
     let large = [7_u64; 100]; // no closure that is kept in a few words
     for number in 0..9 {
         let captured = Fragile::new(&dropped, number == 5);
@@ -209,7 +209,7 @@ fn a_closure_that_panics_drops_what_it_captured() {
 #[test]
 fn the_end_of_a_domain_survives_callbacks_that_panic() {
     let domain = Domain::new();
-    let dropped = Arc::new(AtomicU32::new(0));
+    let dropped = Arc::new(AtomicUsize::new(0));
     // A section that never ends: the worker runs nothing, the domain's end does.
     raw::read_lock(&domain);
     for number in 0..6 {
@@ -263,7 +263,7 @@ fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
     tune(&domain, |tuning| tuning.objects_max = 1_024); // small batches
     drop(domain.read()); // registers: a quiescent reader of this thread
     let busy = occupy_the_worker();
-    let dropped = Arc::new(AtomicU32::new(0));
+    let dropped = Arc::new(AtomicUsize::new(0));
     // It ends once the barrier waits.
     let section = || (OnDrop(|| until(|| domain.statistics().waiters != 0)), domain.read());
     while_held(section, |leave| {
@@ -291,7 +291,7 @@ fn leaked_guards_are_sections_that_never_end() {
     let cookie = domain.start_poll();
     assert!(!domain.poll(cookie));
     // Retiring continues, waiting does not make sense; the end of the domain frees what waits.
-    let dropped = Arc::new(AtomicU32::new(0));
+    let dropped = Arc::new(AtomicUsize::new(0));
     domain.call(counting(&dropped)).unwrap();
     assert_eq!(dropped.load(SeqCst), 0);
     drop(domain);
@@ -387,11 +387,11 @@ fn an_unlock_of_a_guards_section_is_refused() {
 #[repr(C)]
 struct Node {
     head: raw::Head,
-    ended: Arc<AtomicU32>,
+    ended: Arc<AtomicUsize>,
 }
 
 impl Node {
-    fn new(ended: &Arc<AtomicU32>) -> *mut Self {
+    fn new(ended: &Arc<AtomicUsize>) -> *mut Self {
         Box::into_raw(Box::new(Self { head: raw::Head::new(), ended: Arc::clone(ended) }))
     }
 }
@@ -410,9 +410,9 @@ unsafe extern "C" fn queue_again(head: *mut raw::Head) {
 
 #[test]
 fn heads_are_called_once_each_and_may_be_queued_again_from_there() {
-    const MANY: u32 = if cfg!(miri) { 40 } else { 1_000 };
+    const MANY: usize = rounds(1_000, 40);
     let domain = Domain::new();
-    let ended = Arc::new(AtomicU32::new(0));
+    let ended = Arc::new(AtomicUsize::new(0));
     let guard = domain.read();
     for _ in 0..MANY {
         // SAFETY: a node of its own, that no thread can reach.
@@ -421,7 +421,7 @@ fn heads_are_called_once_each_and_may_be_queued_again_from_there() {
     assert_eq!(ended.load(SeqCst), 0, "a reader holds the grace period up");
     drop(guard);
     domain.barrier();
-    assert_eq!((ended.load(SeqCst), domain.statistics().callbacks_run), (MANY, MANY.into()));
+    assert_eq!((ended.load(SeqCst), domain.statistics().callbacks_run), (MANY, MANY as u64));
     // SAFETY: as above.
     unsafe { raw::call_head(&domain, Node::new(&ended).cast(), queue_again) };
     domain.barrier();
@@ -433,7 +433,7 @@ fn heads_are_called_once_each_and_may_be_queued_again_from_there() {
 #[test]
 fn a_head_that_is_queued_twice_is_refused_and_named() {
     let domain = Domain::new();
-    let ended = Arc::new(AtomicU32::new(0));
+    let ended = Arc::new(AtomicUsize::new(0));
     let guard = domain.read();
     let node = Node::new(&ended);
     // SAFETY: a node that no thread can reach.
@@ -478,7 +478,7 @@ fn a_box_that_is_retired_twice_is_refused() {
 fn is_refused_twice(retire: fn(&Domain, *mut Fragile)) {
     let place = format!("misuse.rs:{}:", std::panic::Location::caller().line() + 2);
     let domain = Domain::new();
-    let dropped = Arc::new(AtomicU32::new(0));
+    let dropped = Arc::new(AtomicUsize::new(0));
     let guard = domain.read();
     let object = Box::into_raw(Box::new(Fragile::new(&dropped, false)));
     retire(&domain, object);
@@ -496,7 +496,7 @@ fn is_refused_twice(retire: fn(&Domain, *mut Fragile)) {
 #[cfg_attr(miri, ignore = "undefined on purpose")]
 fn an_object_that_is_retired_while_it_can_be_reached_is_found_by_the_next_reader() {
     let domain = Domain::new();
-    let dropped = Arc::new(AtomicU32::new(0));
+    let dropped = Arc::new(AtomicUsize::new(0));
     let value = Rcu::new_in(Fragile::new(&dropped, false), domain.clone());
     let option = RcuOption::new_in(Some(Fragile::new(&dropped, false)), domain.clone());
     let guard = domain.read();

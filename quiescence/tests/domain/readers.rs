@@ -145,7 +145,7 @@ fn read_late(domain: &Domain) -> u64 {
     let sum = sum + *global.load(&outer) + *global.load(&inner);
     drop((outer, inner));
     // Retiring works as well; nothing of it is lost.
-    let run = Arc::new(AtomicU32::new(0));
+    let run = Arc::new(AtomicUsize::new(0));
     domain.retire(Box::new(Dropped(run.clone()))).unwrap();
     elsewhere(|| domain.barrier());
     assert_eq!(run.load(SeqCst), 1);

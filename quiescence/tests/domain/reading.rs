@@ -6,7 +6,7 @@ use crate::compiler::Compiler;
 
 use quiescence::{
     OwnedRcuRef, RcuRef,
-    tag::{DomainTag, Global, Sleepable},
+    tag::{DomainTag, Sleepable},
 };
 
 quiescence::domain! {
@@ -231,18 +231,6 @@ fn tasks_hold_references_across_awaits_while_the_value_is_replaced() {
     assert_eq!(live.load(SeqCst), TASKS);
     assert_eq!(place.read().name, TASKS.to_string());
     assert_eq!(place.domain().statistics().readers, 0);
-}
-
-#[test]
-fn references_go_where_the_guards_of_their_domain_may() {
-    fn is_send<T: Send>() {}
-    fn is_sync<T: Sync>() {}
-    is_send::<RcuRef<'static, u64, Sleepable>>();
-    is_sync::<RcuRef<'static, str, Sleepable>>();
-    is_send::<OwnedRcuRef<str>>();
-    is_sync::<OwnedRcuRef<u64>>();
-    // That `RcuRef<u64, Global>` is neither is said in the test below.
-    let _ = size_of::<RcuRef<'static, u64, Global>>();
 }
 
 /// A program, what it is, and what the compiler is to say of it: nothing, if it is fine.

@@ -211,7 +211,7 @@ fn values_with_and_without_drops_are_each_freed_once() {
 #[test]
 fn a_callback_may_queue_and_synchronize() {
     let domain = Domain::new();
-    let sum = Arc::new(AtomicU64::new(0));
+    let sum = Arc::new(AtomicUsize::new(0));
     let (inside, inner_sum) = (domain.clone(), Arc::clone(&sum));
     domain
         .call(move || {
@@ -269,40 +269,25 @@ fn what_is_retired_waits_for_sections_that_had_begun() {
     assert_eq!(settled(&domain, &live), 0);
 }
 
-/// Lets `retire` retire 100,000 objects while a section lasts: it waits when 65,536 do, or near
-/// that.
-fn bounded(retire: impl Fn(&Domain, &Arc<AtomicUsize>) + Send + Sync) {
+/// It waits when 65,536 do, or near that.
+#[test]
+#[cfg_attr(miri, ignore = "65,536 objects wait")]
+fn a_qsbr_updater_waits_at_its_limit_in_a_quiescent_state() {
     let domain = Domain::new();
     tune(&domain, |tuning| tuning.objects_max = 65_536);
     let live = Arc::new(AtomicUsize::new(0));
-    let update = || retire(&domain, &live);
+    let update = || {
+        let mut reader = domain.qsbr();
+        for value in 0..100_000 {
+            domain.retire(Box::new(Counted::new(value, &live))).unwrap();
+            reader.quiescent_state();
+        }
+    };
     beside_a_sleeper(&domain, update, || {
         let most = live.load(SeqCst);
         assert!((48_000..=65_537).contains(&most), "the updater waits at its limit: {most}");
     });
     assert_eq!(settled(&domain, &live), 0);
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "65,536 objects wait")]
-fn memory_that_waits_is_bounded_where_the_updater_may_wait() {
-    bounded(|domain, live| {
-        for value in 0..100_000 {
-            domain.retire(Box::new(Counted::new(value, live))).unwrap();
-        }
-    });
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "65,536 objects wait")]
-fn a_qsbr_updater_waits_at_its_limit_in_a_quiescent_state() {
-    bounded(|domain, live| {
-        let mut reader = domain.qsbr();
-        for value in 0..100_000 {
-            domain.retire(Box::new(Counted::new(value, live))).unwrap();
-            reader.quiescent_state();
-        }
-    });
 }
 
 #[test]

@@ -29,21 +29,6 @@ fn the_lock_with_the_lower_address_comes_first() {
 }
 
 #[test]
-fn pairs_in_opposite_directions_do_not_deadlock() {
-    let locks = [Mutex::new(0_u64), Mutex::new(0)];
-    let rounds = rounds(10_000, 50);
-    threads(4, |thread| {
-        for _ in 0..rounds {
-            let (one, other) = (thread % 2, 1 - thread % 2);
-            let (mut from, mut to) = lock_pair(&locks[one], &locks[other]).unwrap();
-            *from += one as u64;
-            *to += other as u64;
-        }
-    });
-    assert_eq!(locks.map(|lock| lock.into_inner().unwrap()), [0, 4 * rounds]);
-}
-
-#[test]
 fn the_same_lock_twice_is_refused_and_a_poisoned_one_is_given() {
     let (good, bad) = (Mutex::new(1), Mutex::new("two"));
     let message = panic_of(|| drop(lock_pair(&good, &good)));

@@ -76,7 +76,7 @@ const EXCEPTIONS: [(&str, &str, &str); 7] = [
 #[test]
 fn no_room_imports_one_below_it() {
     let place = |module: &str| ROOMS.iter().position(|room| module.split('/').next() == Some(room));
-    for (from, all) in Sources::read().imports() {
+    for (from, all) in imports(&sources()) {
         for to in all {
             assert!(place(&to) <= place(&from), "{from}: {to} is in a room below its own");
         }
@@ -85,25 +85,19 @@ fn no_room_imports_one_below_it() {
 
 #[test]
 fn no_modules_import_each_other_in_a_cycle() {
-    let imports = Sources::read().imports();
+    let imports = imports(&sources());
     assert!(imports.len() > 50, "only {} modules found", imports.len());
-    let cycles = cycles(&imports);
-    assert!(cycles.is_empty(), "modules that import each other: {cycles:#?}");
+    let in_cycles = in_cycles(&imports);
+    assert!(in_cycles.is_empty(), "modules that reach themselves: {in_cycles:#?}");
 }
 
 /// What each module imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// The modules that reach themselves by their imports, those of one cycle together.
-fn cycles(imports: &Imports) -> BTreeSet<BTreeSet<&str>> {
-    let reached: BTreeMap<&str, BTreeSet<&str>> =
-        imports.keys().map(|module| (&**module, reach(imports, module))).collect();
-    let reaches = |from: &str, to: &str| reached.get(from).is_some_and(|all| all.contains(to));
-    let in_cycle = reached.keys().filter(|module| reaches(module, module));
-    let cycle = |module: &&str| {
-        reached[module].iter().copied().filter(|other| reaches(other, module)).collect()
-    };
-    in_cycle.map(cycle).collect()
+/// The modules that reach themselves by their imports.
+fn in_cycles(imports: &Imports) -> BTreeSet<&str> {
+    let all = imports.keys().map(String::as_str);
+    all.filter(|module| reach(imports, module).contains(module)).collect()
 }
 
 /// What a module imports, and what that imports, and so on.
@@ -122,10 +116,9 @@ fn cycles_are_found() {
         (from.to_owned(), to.iter().map(|to| (*to).to_owned()).collect::<BTreeSet<_>>())
     };
     let mut imports = Imports::from([edge("a", &["b", "c"]), edge("b", &["c"]), edge("c", &["d"])]);
-    assert_eq!(cycles(&imports), BTreeSet::new());
+    assert_eq!(in_cycles(&imports), BTreeSet::new());
     imports.extend([edge("d", &["b"]), edge("e", &["a", "f"]), edge("f", &["e"])]);
-    let expected = [BTreeSet::from(["b", "c", "d"]), BTreeSet::from(["e", "f"])];
-    assert_eq!(cycles(&imports), BTreeSet::from(expected));
+    assert_eq!(in_cycles(&imports), BTreeSet::from(["b", "c", "d", "e", "f"]));
 
     let files = [
         ("lib.rs", "pub use crate::{gp::reader::Slot, reclaim::thread_queue::Queue};"),
@@ -133,27 +126,30 @@ fn cycles_are_found() {
         ("gp/reader.rs", "mod word;\nuse crate::reclaim::{thread_queue, Contents};"),
         ("gp/reader/word.rs", "use super::Slot; use super::super::Word; // use crate::os;"),
         ("reclaim/mod.rs", ""),
+        ("rseq/mod.rs", "use crate::{gp::{reader::{self, Word}, Slot as S}};"),
+        ("rseq/read.rs", "fn f() { crate::reclaim::local::f(); \"crate::os\"; $crate::Slot }"),
+        ("os/mod.rs", "#[cfg(all(test, unix))]\n#[allow(dead_code)]\nmod tests { use crate::gp; }"),
         ("reclaim/thread_queue.rs", "use super::local::*; fn f() { crate::Slot::new() }"),
         ("reclaim/local.rs", "#[cfg(test)]\nmod tests { use crate::gp::reader::Slot; }"),
     ];
-    let files = files.map(|(file, text)| (file.to_owned(), text.to_owned())).into();
-    let found = Sources { files, tests: BTreeSet::new() }.imports();
+    let files = files.map(|(file, text)| (file.to_owned(), text.to_owned()));
+    let found = self::imports(&files.into());
     let expected = Imports::from([
         edge("gp", &["gp/reader"]),
         edge("gp/reader", &["gp", "reclaim", "reclaim/thread_queue"]),
         edge("reclaim/thread_queue", &["gp/reader", "reclaim/local"]),
+        edge("rseq", &["gp", "gp/reader"]),
+        edge("rseq/read", &["reclaim/local"]),
     ]);
     assert_eq!(found, expected);
 }
 
 #[test]
 fn each_lock_has_a_rank() {
-    let sources = Sources::read();
-    let found: BTreeSet<_> = (sources.files.iter())
-        .filter(|(file, _)| !sources.tests.contains(*file))
-        .filter(|(_, text)| names_locks_without_rank(&code(text)))
-        .map(|(file, _)| &**file)
-        .collect();
+    let sources = sources();
+    let ours = sources.iter().filter(|(file, _)| !is_test(file));
+    let found = ours.filter(|(_, text)| names_locks_without_rank(&code(text)));
+    let found: BTreeSet<_> = found.map(|(file, _)| &**file).collect();
     let known: BTreeSet<_> = LOCKS_WITHOUT_RANK.iter().map(|(file, _)| *file).collect();
     assert_eq!(found, known, "files with locks of the standard library, and those that are listed");
 }
@@ -173,10 +169,9 @@ fn names_locks_without_rank(code: &str) -> bool {
 
 #[test]
 fn user_code_is_called_at_marked_places_only() {
-    let sources = Sources::read();
     let mut unmarked = Vec::new();
-    for (file, text) in &sources.files {
-        if file.contains("tests") || file.starts_with("sync/writers") {
+    for (file, text) in &sources() {
+        if is_test(file) || file.starts_with("sync/writers") {
             continue;
         }
         for line in code(text).lines() {
@@ -196,10 +191,10 @@ fn user_code_is_called_at_marked_places_only() {
 
 #[test]
 fn the_order_of_locks_is_told_once() {
-    let sources = Sources::read();
-    let ranks = ranks(&sources.files[LOCK_RANKS]);
+    let sources = sources();
+    let ranks = ranks(&sources[LOCK_RANKS]);
     assert!(ranks.len() > 20 && ranks.contains(&"registry".to_owned()), "{ranks:?}");
-    let mut texts: Vec<_> = (sources.files.into_iter())
+    let mut texts: Vec<_> = (sources.into_iter())
         .filter(|(file, _)| file != LOCK_RANKS)
         .map(|(file, text)| (file, comments(&text)))
         .collect();
@@ -218,76 +213,55 @@ fn the_order_of_locks_is_told_once() {
     assert!(lists.is_empty(), "lists of locks beside the one in {LOCK_RANKS}: {lists:#?}");
 }
 
-/// The ranks, as words: `StatsServer` is "stats server".
+/// The ranks, in small letters: `StatsServer` is "statsserver".
 fn ranks(table: &str) -> Vec<String> {
     let (_, body) = table.split_once("enum Rank {").expect("the table");
     let (body, _) = body.split_once("\n}").expect("its end");
     let names = body.lines().filter_map(|line| line.trim().strip_suffix(','));
-    let names = names.filter(|name| name.chars().all(char::is_alphanumeric));
-    let words = names.map(|name| {
-        let mut words = String::new();
-        for c in name.chars() {
-            if c.is_uppercase() && !words.is_empty() {
-                words.push(' ');
-            }
-            words.extend(c.to_lowercase());
-        }
-        words
-    });
-    words.collect()
+    names.filter(|name| name.chars().all(char::is_alphanumeric)).map(str::to_lowercase).collect()
 }
 
 /// What the comments say, each block of them as one paragraph.
 fn comments(text: &str) -> String {
-    let mut out = String::new();
-    for line in text.lines().map(str::trim) {
-        match line.strip_prefix("//") {
-            Some(comment) => {
-                out.push_str(comment.trim_start_matches(['/', '!']).trim());
-                out.push(' ');
-            }
-            None => out.push_str("\n\n"),
-        }
-    }
-    out
+    let comment = |line: &str| match line.trim().strip_prefix("//") {
+        Some(comment) => format!("{} ", comment.trim_start_matches(['/', '!']).trim()),
+        None => "\n\n".to_owned(),
+    };
+    text.lines().map(comment).collect()
 }
 
-/// The sentences that are a list of locks in their order.
+/// The sentences that are a list of locks in their order: about order and locks, and
+/// [`RANKS_OF_A_LIST`] of their parts that follow each other, of a few words each, name a rank.
 fn lists_of_locks(text: &str, ranks: &[String]) -> Vec<String> {
-    let mut out = Vec::new();
+    fn words(text: &str) -> Vec<&str> {
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+    }
+    let names_a_rank = |part: &str| {
+        let words = words(part);
+        let mut few = (1..=3).flat_map(|many| words.windows(many));
+        words.len() <= 4 && few.any(|words| ranks.contains(&words.concat()))
+    };
+    let is_list = |sentence: &str| {
+        let (words, parts) = (words(sentence), sentence.split([',', ':', ';', '|']));
+        words.contains(&"order")
+            && words.iter().any(|word| word.starts_with("lock"))
+            && (parts.map(names_a_rank).collect::<Vec<_>>().split(|names| !names))
+                .any(|run| run.len() >= RANKS_OF_A_LIST)
+    };
+    let mut lists = Vec::new();
     for paragraph in text.split("\n\n") {
         let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-        for sentence in paragraph.split(". ") {
-            let words = sentence.split(|c: char| !c.is_alphanumeric());
-            let words: BTreeSet<_> = words.collect();
-            let is_order = words.contains("order") && words.iter().any(|w| w.starts_with("lock"));
-            if is_order && longest_list(sentence, ranks) >= RANKS_OF_A_LIST {
-                out.push(sentence.to_owned());
-            }
-        }
+        let found = paragraph.split(". ").filter(|sentence| is_list(sentence));
+        lists.extend(found.map(str::to_owned));
     }
-    out
-}
-
-/// How many items that follow each other, of a few words each, name a rank.
-fn longest_list(sentence: &str, ranks: &[String]) -> usize {
-    let (mut longest, mut length) = (0, 0);
-    for item in sentence.split([',', ':', ';', '|']) {
-        let words = item.replace(|c: char| !c.is_alphanumeric(), " ");
-        let words: Vec<_> = words.split_whitespace().collect();
-        let item = format!(" {} ", words.join(" "));
-        let named = ranks.iter().any(|rank| item.contains(&format!(" {rank} ")));
-        length = if named && words.len() <= 4 { length + 1 } else { 0 };
-        longest = longest.max(length);
-    }
-    longest
+    lists
 }
 
 /// The rules notice what they are about.
 #[test]
 fn a_second_list_of_locks_is_found() {
     let ranks = ranks("enum Rank {\n /// A.\n Worker,\n Domains,\n SharedQueues,\n Queue,\n}\n");
-    assert_eq!(ranks, ["worker", "domains", "shared queues", "queue"]);
+    assert_eq!(ranks, ["worker", "domains", "sharedqueues", "queue"]);
     let list = "
         //! Lock order, outer first: worker, domains,
         //! queue, machine.
@@ -304,97 +278,72 @@ fn a_second_list_of_locks_is_found() {
     assert!(!names_locks_without_rank("use std::sync::{Arc, Once};"));
 }
 
-#[test]
-fn imports_are_found_in_whatever_form() {
-    let text = "
-        use crate::gp::{reader::Slot, registry::{self, Registry}};
-        // use crate::report::stall;
-        pub(crate) use crate::os::sync as s;
-        fn f() { crate::process::fork::watch(); let _ = \"crate::rseq\"; $crate::Guard }
-        #[cfg(all(test, unix))]
-        #[allow(dead_code)]
-        mod tests { use crate::domain::rcu; }
-    ";
-    let found: Vec<_> = paths(&code(text)).iter().map(|path| path.join("::")).collect();
-    let expected = [
-        "gp::reader::Slot",
-        "gp::registry::self",
-        "gp::registry::Registry",
-        "os::sync",
-        "process::fork::watch",
-    ];
-    assert_eq!(found, expected);
-}
+/// The sources of the library, by their paths in `src`.
+type Sources = BTreeMap<String, String>;
 
-/// The sources of the library.
-struct Sources {
-    /// By their paths in `src`.
-    files: BTreeMap<String, String>,
-    /// Those that are compiled for tests only.
-    tests: BTreeSet<String>,
-}
-
-impl Sources {
-    fn read() -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let mut files = BTreeMap::new();
-        let mut folders = vec![root.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap() {
-                let path: PathBuf = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|extension| extension == "rs") {
-                    let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
-                    files.insert(name, fs::read_to_string(&path).unwrap());
-                }
+fn sources() -> Sources {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Sources::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path: PathBuf = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+                files.insert(name, fs::read_to_string(&path).unwrap());
             }
         }
-        assert!(files.len() > 100, "only {} files found", files.len());
-        let tests = files.iter().flat_map(|(file, text)| test_files(file, text)).collect();
-        Self { files, tests }
     }
+    assert!(files.len() > 100, "only {} files found", files.len());
+    files
+}
 
-    /// What the modules of the rooms import, but for tests.
-    fn imports(&self) -> Imports {
-        let modules: BTreeSet<_> = self.files.keys().map(|file| module_of(file)).collect();
-        let exported = self.exported();
-        let mut imports = Imports::new();
-        for (file, text) in &self.files {
-            if self.tests.contains(file) || !file.contains('/') || file.contains("loom_tests") {
+/// Whether a file is compiled for tests only: those are modules of such names.
+fn is_test(file: &str) -> bool {
+    file.contains("tests")
+}
+
+/// What the modules of the rooms import, but for tests.
+fn imports(sources: &Sources) -> Imports {
+    let modules: BTreeSet<_> = sources.keys().map(|file| module_of(file)).collect();
+    let exported = exported(sources);
+    let mut imports = Imports::new();
+    for (file, text) in sources {
+        if is_test(file) || !file.contains('/') {
+            continue;
+        }
+        let module = module_of(file);
+        for mut path in paths_from(&module, &modules, &code(text)) {
+            if let Some(whole) = exported.get(&path[0]) {
+                path.splice(..1, whole.iter().cloned());
+            }
+            let depths = (1..=path.len()).rev();
+            let known = depths.map(|depth| &path[..depth]).find(|p| modules.contains(*p));
+            let Some(other) = known.filter(|path| ROOMS.contains(&&*path[0])) else {
+                let is_known = OF_NO_ROOM.contains(&&*path[0]);
+                assert!(is_known, "{file}: crate::{} is in no room", path.join("::"));
                 continue;
-            }
-            let module = module_of(file);
-            for mut path in paths_from(&module, &modules, &code(text)) {
-                if let Some(whole) = exported.get(&path[0]) {
-                    path.splice(..1, whole.iter().cloned());
-                }
-                let depths = (1..=path.len()).rev();
-                let known = depths.map(|depth| &path[..depth]).find(|p| modules.contains(*p));
-                let Some(other) = known.filter(|path| ROOMS.contains(&&*path[0])) else {
-                    let is_known = OF_NO_ROOM.contains(&&*path[0]);
-                    assert!(is_known, "{file}: crate::{} is in no room", path.join("::"));
-                    continue;
-                };
-                let (from, to) = (unit(&module), unit(other));
-                if from != to {
-                    imports.entry(from).or_default().insert(to);
-                }
+            };
+            let (from, to) = (unit(&module), unit(other));
+            if from != to {
+                imports.entry(from).or_default().insert(to);
             }
         }
-        imports
     }
+    imports
+}
 
-    /// What `lib.rs` exports, with the path that it comes from.
-    fn exported(&self) -> BTreeMap<String, Vec<String>> {
-        // By a star: the functions of the global domain.
-        let global = self.files.get("domain/global.rs").map_or("", String::as_str);
-        let functions = global.lines().filter_map(|line| line.strip_prefix("pub fn "));
-        let functions = functions.filter_map(|line| line.split(['(', '<']).next());
-        let functions = functions.map(|name| ["domain", "global", name].map(str::to_owned).into());
-        let all = paths(&code(&self.files["lib.rs"])).into_iter().chain(functions);
-        all.filter_map(|path| Some((path.last()?.clone(), path))).collect()
-    }
+/// What `lib.rs` exports, with the path that it comes from.
+fn exported(sources: &Sources) -> BTreeMap<String, Vec<String>> {
+    // By a star: the functions of the global domain.
+    let global = sources.get("domain/global.rs").map_or("", String::as_str);
+    let functions = global.lines().filter_map(|line| line.strip_prefix("pub fn "));
+    let functions = functions.filter_map(|line| line.split(['(', '<']).next());
+    let functions = functions.map(|name| ["domain", "global", name].map(str::to_owned).into());
+    let all = paths("crate", &[], &code(&sources["lib.rs"])).into_iter().chain(functions);
+    all.filter_map(|path| Some((path.last()?.clone(), path))).collect()
 }
 
 /// The path of the module that a file is.
@@ -411,27 +360,34 @@ fn unit(module: &[String]) -> String {
 /// The paths that the code of a module names, from the root on: those that begin with `crate`, with
 /// `self` or `super`, and with a module inside it.
 fn paths_from(module: &[String], modules: &BTreeSet<Vec<String>>, code: &str) -> Vec<Vec<String>> {
-    let mut out = paths(code);
     let is_within = |other: &&Vec<String>| {
         other.len() == module.len() + 1 && other.starts_with(module) && !module.is_empty()
     };
     let inside = modules.iter().filter(is_within).filter_map(|other| other.last());
-    for root in inside.map(String::as_str).chain(["self", "super"]) {
-        for (at, _) in code.match_indices(&format!("{root}::")) {
-            let before = code[..at].chars().next_back();
-            if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '$')) {
-                continue;
-            }
-            let (mut prefix, mut rest) = (module.to_vec(), &code[at..]);
-            while let Some(after) = rest.strip_prefix("super::") {
-                prefix.pop();
-                rest = after;
-            }
-            rest = rest.strip_prefix("self::").unwrap_or(rest);
-            tree(rest, &mut prefix, &mut out);
+    let roots = inside.map(String::as_str).chain(["crate", "self", "super"]);
+    let all = roots.flat_map(|root| paths(root, module, code));
+    all.filter(|path| !path.is_empty()).collect()
+}
+
+/// Those that begin with `root`, groups written out.
+fn paths(root: &str, module: &[String], code: &str) -> Vec<Vec<String>> {
+    let mut out = Vec::new();
+    for (at, _) in code.match_indices(&format!("{root}::")) {
+        let before = code[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '$')) {
+            continue;
         }
+        let (mut prefix, mut rest) = (module.to_vec(), &code[at..]);
+        if let Some(after) = rest.strip_prefix("crate::") {
+            (prefix, rest) = (Vec::new(), after);
+        }
+        while let Some(after) = rest.strip_prefix("super::") {
+            prefix.pop();
+            rest = after;
+        }
+        rest = rest.strip_prefix("self::").unwrap_or(rest);
+        tree(rest, &mut prefix, &mut out);
     }
-    out.retain(|path| !path.is_empty());
     out
 }
 
@@ -439,22 +395,6 @@ fn paths_from(module: &[String], modules: &BTreeSet<Vec<String>>, code: &str) ->
 fn is_for_tests(line: &str) -> bool {
     let line = line.trim();
     line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test")
-}
-
-/// The files of modules that `file` declares for tests only.
-fn test_files(file: &str, text: &str) -> Vec<String> {
-    let folder = match file.rsplit_once('/') {
-        Some((folder, "mod.rs")) => folder.to_owned(),
-        _ => file.trim_end_matches(".rs").to_owned(),
-    };
-    let folder = if folder == "lib" { String::new() } else { folder + "/" };
-    let lines: Vec<_> = text.lines().collect();
-    let declared = |(at, _): (usize, &&str)| {
-        let module = lines[at + 1..].iter().find(|line| !line.trim().starts_with("#["))?;
-        let name = module.trim().strip_prefix("mod ")?.strip_suffix(';')?;
-        Some(format!("{folder}{name}.rs"))
-    };
-    lines.iter().enumerate().filter(|(_, line)| is_for_tests(line)).filter_map(declared).collect()
 }
 
 /// The text without comments, strings, and modules of tests.
@@ -474,18 +414,6 @@ fn code(text: &str) -> String {
         // What stands between quotes; those of this code have no others in them.
         out.extend(line.split('"').step_by(2));
         out.push('\n');
-    }
-    out
-}
-
-/// The paths that begin with `crate::`, groups written out.
-fn paths(code: &str) -> Vec<Vec<String>> {
-    let mut out = Vec::new();
-    for (at, found) in code.match_indices("crate::") {
-        let before = code[..at].chars().next_back();
-        if !before.is_some_and(|c| c == '$' || c.is_alphanumeric() || c == '_') {
-            tree(&code[at + found.len()..], &mut Vec::new(), &mut out);
-        }
     }
     out
 }

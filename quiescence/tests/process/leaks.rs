@@ -59,67 +59,6 @@ fn what_the_main_thread_retired_is_dropped_at_the_end() {
 }
 
 #[test]
-fn what_was_replaced_is_dropped_at_the_end() {
-    static OPTION: RcuOption<Told> = RcuOption::empty();
-    in_process(this_test!(), 0, 99 + 100, || {
-        // The last one is a static's, and those are not dropped.
-        (0..100).for_each(|_| OPTION.store(Some(told())));
-        let value = Rcu::new(told());
-        (1..100).for_each(|_| value.store(told()));
-    });
-}
-
-#[test]
-fn what_threads_retired_that_have_ended_is_dropped_at_the_end() {
-    in_process(this_test!(), 0, 200, || {
-        for _ in 0..20 {
-            thread::spawn(|| retire(10)).join().unwrap();
-        }
-    });
-}
-
-#[test]
-fn what_threads_retired_that_still_run_is_dropped_at_the_end() {
-    in_process(this_test!(), 0, 30, || {
-        let ready = Arc::new(Barrier::new(4));
-        for _ in 0..3 {
-            let ready = Arc::clone(&ready);
-            thread::spawn(move || {
-                retire(10);
-                ready.wait();
-                loop {
-                    thread::park();
-                }
-            });
-        }
-        ready.wait();
-    });
-}
-
-#[test]
-fn closures_run_at_the_end_with_what_they_captured() {
-    in_process(this_test!(), 0, 100 + 100, || {
-        for _ in 0..100 {
-            let captured = told();
-            quiescence::call(move || {
-                say();
-                drop(captured);
-            })
-            .unwrap();
-        }
-    });
-}
-
-#[test]
-fn a_domain_that_is_never_dropped_is_emptied_at_the_end() {
-    static DOMAIN: OnceLock<Domain> = OnceLock::new();
-    in_process(this_test!(), 0, 50, || {
-        let domain = DOMAIN.get_or_init(Domain::new);
-        (0..50).for_each(|_| domain.retire(Box::new(told())).unwrap());
-    });
-}
-
-#[test]
 fn heads_and_objects_of_user_code_are_ended_at_the_end() {
     unsafe extern "C" fn end_head(head: *mut raw::Head) {
         // SAFETY: from a box, below.
@@ -155,9 +94,43 @@ impl Drop for Chain {
 }
 
 #[test]
-fn what_drops_retire_at_the_end_is_dropped_as_well() {
-    in_process(this_test!(), 0, 4 * 10, || {
+fn however_it_came_to_wait_it_is_dropped_at_the_end() {
+    static OPTION: RcuOption<Told> = RcuOption::empty();
+    static DOMAIN: OnceLock<Domain> = OnceLock::new();
+    in_process(this_test!(), 0, 99 + 100 + 200 + 30 + 50 + 4 * 10 + 2 * 100, || {
+        // Replaced. The last one is a static's, and those are not dropped.
+        (0..100).for_each(|_| OPTION.store(Some(told())));
+        let value = Rcu::new(told());
+        (1..100).for_each(|_| value.store(told()));
+        // By threads that have ended.
+        (0..20).for_each(|_| elsewhere(|| retire(10)));
+        // By threads that still run.
+        let ready = Arc::new(Barrier::new(4));
+        for _ in 0..3 {
+            let ready = Arc::clone(&ready);
+            thread::spawn(move || {
+                retire(10);
+                ready.wait();
+                loop {
+                    thread::park();
+                }
+            });
+        }
+        ready.wait();
+        // In a domain that is never dropped.
+        let domain = DOMAIN.get_or_init(Domain::new);
+        (0..50).for_each(|_| domain.retire(Box::new(told())).unwrap());
+        // By drops, at the end.
         (0..10).for_each(|_| quiescence::retire(Box::new(Chain(3, told()))).unwrap());
+        // By closures, and captured by them.
+        for _ in 0..100 {
+            let captured = told();
+            let run = move || {
+                say();
+                drop(captured);
+            };
+            quiescence::call(run).unwrap();
+        }
     });
 }
 

@@ -195,24 +195,6 @@ fn a_running_holdout_is_told_from_a_sleeping_one() {
     assert_eq!(report.holdouts[0].state, ThreadState::Running, "{report}");
 }
 
-#[test]
-fn a_guard_that_was_leaked_is_named() {
-    let (domain, told) = listened_to("leaked", Engine::Adaptive, LIMIT);
-    let begun = line!() + 2;
-    let section = |enter: &dyn Fn(), left: Receiver<()>| {
-        std::mem::forget(domain.read());
-        enter();
-        let _ = left.recv();
-    };
-    let (report, id) = beside("leaker", section, |id| {
-        domain.call(|| ()).unwrap();
-        (told.recv().unwrap(), id)
-    });
-    let [holdout] = &report.holdouts[..] else { panic!("{report}") };
-    assert_eq!((holdout.thread_id, holdout.thread_name.as_deref()), (Some(id), Some("leaker")));
-    assert_eq!(holdout.began.unwrap().line(), begun, "{report}");
-}
-
 /// By the line: its thread, and whatever name that had, is gone.
 #[test]
 fn a_guard_that_was_leaked_by_a_thread_that_has_ended_is_named() {

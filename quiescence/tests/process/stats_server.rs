@@ -39,7 +39,7 @@ fn a_process_serves_what_its_domains_do() {
     let mut client = connect(&served.path);
 
     let answer = ask(&mut client, b"statistics\n").unwrap();
-    assert_eq!(answer["schema"], "quiescence-stats/2");
+    assert_eq!((&answer["schema"], &answer["error"]), (&"quiescence-stats/2".into(), &Value::Null));
     assert_eq!(answer["pid"], served.child.id());
     assert!(answer["program"].as_str().unwrap().starts_with("process-"));
     assert!(["membarrier", "portable"].contains(&answer["fences"].as_str().unwrap()));
@@ -59,7 +59,7 @@ fn a_process_serves_what_its_domains_do() {
     let earlier_ns = reader["at_least_ns"].as_u64().unwrap();
     assert_eq!(domain["in_progress"]["waits_ns"], earlier_ns);
 
-    let again = ask(&mut client, b"statistics\n").unwrap();
+    let again = ask(&mut client, b"statistics\r\n").unwrap();
     let reader = &again["domains"][0]["longest_reader"];
     assert!(reader["at_least_ns"].as_u64().unwrap() > earlier_ns, "it is the same section still");
 
@@ -83,6 +83,15 @@ fn a_process_serves_what_its_domains_do() {
 fn serve_and_wait() {
     quiescence::synchronize();
     ready();
+}
+
+/// The name of a test, for which it starts such processes; in these, nothing.
+fn starts_those_that_serve(test: &str) -> Option<&str> {
+    if role().is_some() {
+        serve_and_wait();
+        return None;
+    }
+    Some(test)
 }
 
 #[test]
@@ -135,10 +144,8 @@ fn another_user_is_sent_away(test: &str) {
 
 #[test]
 fn another_user_is_sent_away_even_where_the_file_lets_him_in() {
-    if role().is_some() {
-        return serve_and_wait();
-    }
-    another_user_is_sent_away(this_test!());
+    let Some(test) = starts_those_that_serve(this_test!()) else { return };
+    another_user_is_sent_away(test);
 }
 
 /// The socket is that user's, and the program is root's again.
@@ -166,6 +173,8 @@ fn whatever_a_client_does_the_next_one_is_served() {
     for nonsense in [b"\n".as_slice(), b"\xff\x00\"\\\n", b"statistics please\n"] {
         let answer = ask(&mut connect(path), nonsense).unwrap();
         assert!(answer["error"].as_str().unwrap().contains("statistics"), "{answer}");
+        let rest = (&answer["schema"], &answer["domains"]);
+        assert_eq!(rest, (&"quiescence-stats/2".into(), &Value::Null));
     }
     assert_eq!(ask(&mut connect(path), &[b'x'; 100_000]), None, "no line is that long");
     drop(connect(path));
@@ -182,9 +191,7 @@ fn whatever_a_client_does_the_next_one_is_served() {
 
 #[test]
 fn a_directory_that_others_could_use_is_refused_and_the_program_goes_on() {
-    if role().is_some() {
-        return serve_and_wait();
-    }
+    let Some(test) = starts_those_that_serve(this_test!()) else { return };
     let open = private_directory();
     let directory = open.path().join("quiescence");
     fs::create_dir(&directory).unwrap();
@@ -192,25 +199,21 @@ fn a_directory_that_others_could_use_is_refused_and_the_program_goes_on() {
     let (linked, elsewhere) = (private_directory(), private_directory());
     std::os::unix::fs::symlink(elsewhere.path(), linked.path().join("quiescence")).unwrap();
     for runtime in [open, linked] {
-        let mut served = Served::in_runtime(this_test!(), runtime);
-        let said = served.complains();
+        let mut served = Served::in_runtime(test, runtime);
         let directory = served.runtime.path().join("quiescence");
-        assert!(said.contains("not served"), "{said}");
+        let said = served.complains_of("not served");
         assert!(said.contains(&directory.display().to_string()), "{said}");
         let _runtime = served.end();
         assert_eq!(fs::read_dir(directory).unwrap().count(), 0);
     }
-    let mut served = Served::at(this_test!(), Path::new("yes"));
-    let said = served.complains();
-    assert!(said.contains("1 or an absolute path"), "{said}");
+    let mut served = Served::at(test, Path::new("yes"));
+    served.complains_of("1 or an absolute path");
     served.end();
 }
 
 #[test]
 fn what_the_dead_left_is_swept_and_nothing_else() {
-    if role().is_some() {
-        return serve_and_wait();
-    }
+    let Some(test) = starts_those_that_serve(this_test!()) else { return };
     let runtime = private_directory();
     let directory = runtime.path().join("quiescence");
     fs::create_dir(&directory).unwrap();
@@ -221,7 +224,7 @@ fn what_the_dead_left_is_swept_and_nothing_else() {
     let listener = UnixListener::bind(directory.join(alive)).unwrap();
     fs::write(directory.join(file), "not a socket").unwrap();
     drop(UnixListener::bind(directory.join(other)).unwrap());
-    let served = Served::in_runtime(this_test!(), runtime);
+    let served = Served::in_runtime(test, runtime);
     assert!(served.statistics().is_some());
     assert!(!directory.join(dead).exists());
     for kept in [alive, file, other] {
@@ -233,20 +236,17 @@ fn what_the_dead_left_is_swept_and_nothing_else() {
 
 #[test]
 fn a_named_socket_replaces_what_an_earlier_run_left() {
-    if role().is_some() {
-        return serve_and_wait();
-    }
+    let Some(test) = starts_those_that_serve(this_test!()) else { return };
     let directory = private_directory();
     let path = directory.path().join("stats.sock");
     drop(UnixListener::bind(&path).unwrap());
-    let served = Served::at(this_test!(), &path);
+    let served = Served::at(test, &path);
     // What the earlier run left refuses us; then it is gone, and then it is the new one.
     let answer = std::iter::repeat_with(|| served.statistics()).flatten().next().unwrap();
     assert_eq!(answer["pid"], served.child.id());
     // Two processes cannot have one socket: the second one says so and continues.
-    let mut second = Served::at(this_test!(), &path);
-    let said = second.complains();
-    assert!(said.contains("in use"), "{said}");
+    let mut second = Served::at(test, &path);
+    second.complains_of("in use");
     second.end();
     assert!(served.statistics().is_some());
     served.end();
@@ -255,21 +255,18 @@ fn a_named_socket_replaces_what_an_earlier_run_left() {
 
 #[test]
 fn a_path_is_as_long_as_the_system_takes_it() {
-    if role().is_some() {
-        return serve_and_wait();
-    }
+    let Some(test) = starts_those_that_serve(this_test!()) else { return };
     let directory = private_directory();
     let path = |length| {
         let named = directory.path().as_os_str().len() + 1;
         directory.path().join("s".repeat(length - named))
     };
-    let served = Served::at(this_test!(), &path(107));
+    let served = Served::at(test, &path(107));
     assert!(served.statistics().is_some());
     served.end();
     // One byte more, and no zero follows it.
-    let mut refused = Served::at(this_test!(), &path(108));
-    let said = refused.complains();
-    assert!(said.contains("too long"), "{said}");
+    let mut refused = Served::at(test, &path(108));
+    refused.complains_of("too long");
     refused.end();
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
 }

@@ -10,7 +10,7 @@ use quiescence::sync::BigRef;
 #[test]
 fn memory_was_freed_that_a_function_had_a_reference_to() {
     for _ in 0..rounds(1_000, 12) {
-        let released = Arc::new(AtomicU32::new(0));
+        let released = Arc::new(AtomicUsize::new(0));
         let big = BigRef::new(Dropped(Arc::clone(&released)));
         (0..40).for_each(|_| drop(big.get())); // so that each CPU has words
         let (handle, begun) = (big.get(), AtomicBool::new(false));

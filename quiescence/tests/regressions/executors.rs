@@ -2,28 +2,10 @@
 //! sections are waited for.
 
 use crate::common::*;
-use std::sync::mpsc::RecvTimeoutError;
 
 use quiescence::{report::Statistics, tag::Sleepable};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
-
-/// So long that only what hangs takes longer.
-const PATIENCE: Duration = Duration::from_secs(180);
-
-/// Runs `f` on a thread of its own, and fails if it hangs.
-fn without_hanging(f: impl FnOnce() + Send + 'static) {
-    let (done, is_done) = mpsc::channel::<()>();
-    let thread = thread::spawn(move || {
-        let _done = done;
-        f();
-    });
-    let ended = is_done.recv_timeout(PATIENCE);
-    assert_eq!(ended, Err(RecvTimeoutError::Disconnected), "it hangs");
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
-    }
-}
 
 fn current_thread() -> Runtime {
     Builder::new_current_thread().build().unwrap()
@@ -67,16 +49,14 @@ async fn start_readers(app: &Arc<App>) {
 /// its own thread.
 #[test]
 fn a_value_whose_grace_period_has_been_awaited_is_given_back_at_once() {
-    without_hanging(|| {
-        current_thread().block_on(async {
-            let app = App::new();
-            start_readers(&app).await;
-            for number in 0..20 {
-                let old = app.value.swap(format!("number {number}"));
-                app.srcu.synchronize_async().await;
-                assert!(!old.into_inner().is_empty());
-            }
-        });
+    current_thread().block_on(async {
+        let app = App::new();
+        start_readers(&app).await;
+        for number in 0..20 {
+            let old = app.value.swap(format!("number {number}"));
+            app.srcu.synchronize_async().await;
+            assert!(!old.into_inner().is_empty());
+        }
     });
 }
 
@@ -89,7 +69,7 @@ fn a_value_does_not_wait_for_a_second_grace_period() {
     srcu.synchronize();
     let _section = srcu.read(); // a second one would wait for this for ever
     let before = srcu.statistics().grace_periods;
-    without_hanging(move || assert_eq!(old.into_inner(), 1));
+    assert_eq!(old.into_inner(), 1);
     assert_eq!(srcu.statistics().grace_periods, before);
     let domain = Domain::new();
     let value = Rcu::new_in(1, domain.clone());
@@ -153,15 +133,13 @@ fn on_each_runtime<U: Future<Output = ()> + Send + 'static>(
     update: fn(Arc<AtLimit>, u64, u64) -> U,
     check: fn(&AtLimit, u64, u64),
 ) {
-    without_hanging(move || {
-        for &limit in LIMITS {
-            current_thread().block_on(a_reader_beside_updaters(2, limit, until, update, check));
-            let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
-            // A task, since the thread that blocks on it would be a third one for it to run on.
-            let task = a_reader_beside_updaters(3, limit, until, update, check);
-            runtime.block_on(runtime.spawn(task)).unwrap();
-        }
-    });
+    for &limit in LIMITS {
+        current_thread().block_on(a_reader_beside_updaters(2, limit, until, update, check));
+        let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        // A task, since the thread that blocks on it would be a third one for it to run on.
+        let task = a_reader_beside_updaters(3, limit, until, update, check);
+        runtime.block_on(runtime.spawn(task)).unwrap();
+    }
 }
 
 async fn a_reader_beside_updaters<U: Future<Output = ()> + Send + 'static>(
@@ -241,22 +219,20 @@ fn updaters_that_block_at_the_limit_do_not_stop_the_runtime() {
 /// In its own section too: nothing is lost, and what goes over the limit is counted.
 #[test]
 fn a_store_in_ones_own_section_goes_over_the_limit_and_is_counted() {
-    without_hanging(|| {
-        let srcu = with_limit(1);
-        let value = Rcu::new_in(0, srcu.domain());
-        let section = srcu.read();
-        let first = value.load(&section);
-        (1..=5).for_each(|number| value.store(number));
-        assert_eq!((*first, *value.load(&section)), (0, 5));
-        let statistics = srcu.statistics();
-        assert_eq!((statistics.callbacks_waiting(), statistics.limit_overruns), (5, 4));
-        assert_eq!(statistics.limit_waits, 4);
-        drop(section);
-        srcu.barrier();
-        value.store(6);
-        srcu.barrier();
-        assert_eq!(srcu.statistics().limit_overruns, 4, "there is room again");
-    });
+    let srcu = with_limit(1);
+    let value = Rcu::new_in(0, srcu.domain());
+    let section = srcu.read();
+    let first = value.load(&section);
+    (1..=5).for_each(|number| value.store(number));
+    assert_eq!((*first, *value.load(&section)), (0, 5));
+    let statistics = srcu.statistics();
+    assert_eq!((statistics.callbacks_waiting(), statistics.limit_overruns), (5, 4));
+    assert_eq!(statistics.limit_waits, 4);
+    drop(section);
+    srcu.barrier();
+    value.store(6);
+    srcu.barrier();
+    assert_eq!(srcu.statistics().limit_overruns, 4, "there is room again");
 }
 
 /// Each task may exceed the limit by one in each grace period, where others had the room.
@@ -302,36 +278,34 @@ fn what_is_retired_and_called_by_tasks_that_await_room_keeps_to_the_limit() {
 /// Registered readers have the same futures.
 #[test]
 fn tasks_wait_in_domains_of_registered_readers_too() {
-    without_hanging(|| {
-        let domain = domain_with_limit(4, 1 << 30);
-        let value = Rcu::new_in(0, domain.clone());
-        let both = |leave: &dyn Fn()| {
-            current_thread().block_on(async {
-                let waits = async {
-                    for number in 1..=20 {
-                        value.store_async(number).await;
-                        domain.retire_async(Box::new(number)).await;
-                        domain.call_async(|| ()).await;
-                    }
-                    domain.synchronize_async().await;
-                    let cookie = domain.cookie();
-                    let old = value.swap(0);
-                    domain.wait_async(cookie).await;
-                    assert_eq!(old.into_inner_async().await, 20);
-                    domain.barrier_async().await;
-                };
-                let leaves = async {
-                    while domain.statistics().limit_waits == 0 {
-                        yield_now().await;
-                    }
-                    leave();
-                };
-                tokio::join!(waits, leaves);
-            })
-        };
-        beside_a_section(&domain, both);
-        assert_eq!(domain.statistics().callbacks_waiting(), 0);
-    });
+    let domain = domain_with_limit(4, 1 << 30);
+    let value = Rcu::new_in(0, domain.clone());
+    let both = |leave: &dyn Fn()| {
+        current_thread().block_on(async {
+            let waits = async {
+                for number in 1..=20 {
+                    value.store_async(number).await;
+                    domain.retire_async(Box::new(number)).await;
+                    domain.call_async(|| ()).await;
+                }
+                domain.synchronize_async().await;
+                let cookie = domain.cookie();
+                let old = value.swap(0);
+                domain.wait_async(cookie).await;
+                assert_eq!(old.into_inner_async().await, 20);
+                domain.barrier_async().await;
+            };
+            let leaves = async {
+                while domain.statistics().limit_waits == 0 {
+                    yield_now().await;
+                }
+                leave();
+            };
+            tokio::join!(waits, leaves);
+        })
+    };
+    beside_a_section(&domain, both);
+    assert_eq!(domain.statistics().callbacks_waiting(), 0);
 }
 
 // ---- futures that are dropped
@@ -354,102 +328,94 @@ fn poll_and_drop<F: Future>(future: F) {
 
 #[test]
 fn a_future_that_is_dropped_at_the_limit_loses_nothing() {
-    without_hanging(|| {
-        let (srcu, dropped) = (with_limit(1), Arc::new(AtomicUsize::new(0)));
-        let new = || Dropped(Arc::clone(&dropped));
-        let value = Rcu::new_in(new(), srcu.domain());
-        let section = srcu.read();
-        srcu.retire(Box::new(new())).unwrap(); // it is full
+    let (srcu, dropped) = (with_limit(1), Arc::new(AtomicUsize::new(0)));
+    let new = || Dropped(Arc::clone(&dropped));
+    let value = Rcu::new_in(new(), srcu.domain());
+    let section = srcu.read();
+    srcu.retire(Box::new(new())).unwrap(); // it is full
 
-        let before = std::ptr::from_ref(value.load(&section));
-        poll_and_drop(value.store_async(new()));
-        assert_eq!(dropped.load(SeqCst), 1, "the new value went with the future");
-        poll_and_drop(value.update_async(|_| new()));
-        assert_eq!(dropped.load(SeqCst), 1, "and no other was made");
-        assert_eq!(before, std::ptr::from_ref(value.load(&section)), "nothing was stored");
-        let called = new();
-        poll_and_drop(srcu.call_async(move || drop(called)));
-        assert_eq!(dropped.load(SeqCst), 2, "the closure was not queued");
-        assert_eq!(srcu.statistics().callbacks_waiting(), 1);
+    let before = std::ptr::from_ref(value.load(&section));
+    poll_and_drop(value.store_async(new()));
+    assert_eq!(dropped.load(SeqCst), 1, "the new value went with the future");
+    poll_and_drop(value.update_async(|_| new()));
+    assert_eq!(dropped.load(SeqCst), 1, "and no other was made");
+    assert_eq!(before, std::ptr::from_ref(value.load(&section)), "nothing was stored");
+    let called = new();
+    poll_and_drop(srcu.call_async(move || drop(called)));
+    assert_eq!(dropped.load(SeqCst), 2, "the closure was not queued");
+    assert_eq!(srcu.statistics().callbacks_waiting(), 1);
 
-        poll_and_drop(srcu.retire_async(Box::new(new())));
-        drop(srcu.retire_async(Box::new(new()))); // not even polled
-        let old = value.swap(new());
-        poll_and_drop(old.into_inner_async());
-        poll_and_drop(srcu.synchronize_async());
-        poll_and_drop(srcu.barrier_async());
-        assert_eq!(dropped.load(SeqCst), 2, "the section may still see what was retired");
-        let statistics = srcu.statistics();
-        assert_eq!((statistics.callbacks_waiting(), statistics.limit_overruns), (4, 3));
-        drop(section);
-        srcu.barrier();
-        assert_eq!(dropped.load(SeqCst), 6);
-        assert_eq!(srcu.statistics().callbacks_waiting(), 0);
-    });
+    poll_and_drop(srcu.retire_async(Box::new(new())));
+    drop(srcu.retire_async(Box::new(new()))); // not even polled
+    let old = value.swap(new());
+    poll_and_drop(old.into_inner_async());
+    poll_and_drop(srcu.synchronize_async());
+    poll_and_drop(srcu.barrier_async());
+    assert_eq!(dropped.load(SeqCst), 2, "the section may still see what was retired");
+    let statistics = srcu.statistics();
+    assert_eq!((statistics.callbacks_waiting(), statistics.limit_overruns), (4, 3));
+    drop(section);
+    srcu.barrier();
+    assert_eq!(dropped.load(SeqCst), 6);
+    assert_eq!(srcu.statistics().callbacks_waiting(), 0);
 }
 
 #[test]
 fn a_value_that_is_awaited_is_given_back() {
-    without_hanging(|| {
-        current_thread().block_on(async {
-            let app = App::new();
-            start_readers(&app).await;
-            for number in 0..10 {
-                let old = app.value.swap(format!("number {number}"));
-                assert!(!old.into_inner_async().await.is_empty());
-            }
-            // At once, where the grace period is over.
-            let old = app.value.swap(String::new());
-            app.srcu.synchronize_async().await;
-            let mut last = pin!(old.into_inner_async());
-            let is_ready = last.as_mut().poll(&mut no_context());
-            assert!(matches!(is_ready, Poll::Ready(last) if last == "number 9"));
-        });
+    current_thread().block_on(async {
+        let app = App::new();
+        start_readers(&app).await;
+        for number in 0..10 {
+            let old = app.value.swap(format!("number {number}"));
+            assert!(!old.into_inner_async().await.is_empty());
+        }
+        // At once, where the grace period is over.
+        let old = app.value.swap(String::new());
+        app.srcu.synchronize_async().await;
+        let mut last = pin!(old.into_inner_async());
+        let is_ready = last.as_mut().poll(&mut no_context());
+        assert!(matches!(is_ready, Poll::Ready(last) if last == "number 9"));
     });
 }
 
 #[test]
 fn a_barrier_that_is_awaited_leaves_the_thread_to_others() {
-    without_hanging(|| {
-        current_thread().block_on(async {
-            let (app, run) = (App::new(), Arc::new(AtomicUsize::new(0)));
-            start_readers(&app).await;
-            for _ in 0..10 {
-                for _ in 0..5 {
-                    let counted = Dropped(Arc::clone(&run));
-                    app.srcu.call_async(move || drop(counted)).await;
-                    app.srcu.retire_async(Box::new(Dropped(Arc::clone(&run)))).await;
-                }
-                app.srcu.barrier_async().await;
-                assert_eq!(run.swap(0, SeqCst), 10);
+    current_thread().block_on(async {
+        let (app, run) = (App::new(), Arc::new(AtomicUsize::new(0)));
+        start_readers(&app).await;
+        for _ in 0..10 {
+            for _ in 0..5 {
+                let counted = Dropped(Arc::clone(&run));
+                app.srcu.call_async(move || drop(counted)).await;
+                app.srcu.retire_async(Box::new(Dropped(Arc::clone(&run)))).await;
             }
-        });
-        let (domain, run) = (Domain::new(), Arc::new(AtomicUsize::new(0)));
-        domain.retire(Box::new(Dropped(Arc::clone(&run)))).unwrap();
-        current_thread().block_on(domain.barrier_async());
-        assert_eq!(run.load(SeqCst), 1);
+            app.srcu.barrier_async().await;
+            assert_eq!(run.swap(0, SeqCst), 10);
+        }
     });
+    let (domain, run) = (Domain::new(), Arc::new(AtomicUsize::new(0)));
+    domain.retire(Box::new(Dropped(Arc::clone(&run)))).unwrap();
+    current_thread().block_on(domain.barrier_async());
+    assert_eq!(run.load(SeqCst), 1);
 }
 
 /// Room that comes otherwise than by callbacks wakes those who wait for it.
 #[test]
 fn a_limit_that_is_raised_wakes_tasks_that_wait_for_room() {
-    without_hanging(|| {
-        let (srcu, called) = (Arc::new(with_limit(1)), Arc::new(AtomicUsize::new(0)));
-        let section = srcu.read();
-        srcu.retire(Box::new(1)).unwrap();
-        let waits = thread::spawn({
-            let (srcu, called) = (Arc::clone(&srcu), Dropped(Arc::clone(&called)));
-            move || current_thread().block_on(srcu.call_async(move || drop(called)))
-        });
-        until(|| srcu.statistics().limit_waits != 0);
-        tune(&srcu, |tuning| tuning.objects_max = 2);
-        waits.join().unwrap();
-        assert_eq!((srcu.statistics().callbacks_waiting(), called.load(SeqCst)), (2, 0));
-        drop(section);
-        srcu.barrier();
-        assert_eq!(called.load(SeqCst), 1);
+    let (srcu, called) = (Arc::new(with_limit(1)), Arc::new(AtomicUsize::new(0)));
+    let section = srcu.read();
+    srcu.retire(Box::new(1)).unwrap();
+    let waits = thread::spawn({
+        let (srcu, called) = (Arc::clone(&srcu), Dropped(Arc::clone(&called)));
+        move || current_thread().block_on(srcu.call_async(move || drop(called)))
     });
+    until(|| srcu.statistics().limit_waits != 0);
+    tune(&srcu, |tuning| tuning.objects_max = 2);
+    waits.join().unwrap();
+    assert_eq!((srcu.statistics().callbacks_waiting(), called.load(SeqCst)), (2, 0));
+    drop(section);
+    srcu.barrier();
+    assert_eq!(called.load(SeqCst), 1);
 }
 
 /// Has so many tasks, each of which has been in a section, do `task` with its number at a limit, on
@@ -488,52 +454,48 @@ where
 #[test]
 fn every_task_that_waits_for_room_gets_it() {
     const TASKS: usize = rounds(200, 12);
-    without_hanging(|| {
-        for limit in [1, 64] {
-            let run = Arc::new(AtomicUsize::new(0));
-            let task = |srcu: Arc<Srcu>, value: Arc<Rcu<usize, Sleepable>>, number| {
-                let counted = Dropped(Arc::clone(&run));
-                async move {
-                    srcu.call_async(move || drop(counted)).await;
-                    value.update_async(|old| old + 1).await;
-                    srcu.retire_async(Box::new(number)).await;
-                }
-            };
-            let value = tasks_at_a_limit(TASKS, limit, task, |tasks| async {
-                for task in tasks {
-                    task.await.unwrap();
-                }
-            });
-            assert_eq!((run.load(SeqCst), *value.read()), (TASKS, TASKS));
-        }
-    });
+    for limit in [1, 64] {
+        let run = Arc::new(AtomicUsize::new(0));
+        let task = |srcu: Arc<Srcu>, value: Arc<Rcu<usize, Sleepable>>, number| {
+            let counted = Dropped(Arc::clone(&run));
+            async move {
+                srcu.call_async(move || drop(counted)).await;
+                value.update_async(|old| old + 1).await;
+                srcu.retire_async(Box::new(number)).await;
+            }
+        };
+        let value = tasks_at_a_limit(TASKS, limit, task, |tasks| async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        assert_eq!((run.load(SeqCst), *value.read()), (TASKS, TASKS));
+    }
 }
 
 /// Tasks that are woken, and end instead of looking, take the wake-up from no other.
 #[test]
 fn tasks_that_are_aborted_while_they_wait_leave_the_others_their_turn() {
-    without_hanging(|| {
-        for round in 0..rounds(20, 1) {
-            let task = |srcu: Arc<Srcu>, value: Arc<Rcu<usize, Sleepable>>, number| async move {
-                match (number + round) % 4 {
-                    0 => srcu.synchronize_async().await,
-                    1 => srcu.call_async(|| ()).await,
-                    2 => value.update_async(|old| old + 1).await,
-                    _ => srcu.retire_async(Box::new(number)).await,
-                }
-            };
-            tasks_at_a_limit(40, 2, task, |tasks| async {
-                yield_now().await;
-                let (ended, kept): (Vec<_>, Vec<_>) =
-                    tasks.into_iter().enumerate().partition(|(number, _)| number % 3 == 0);
-                ended.iter().for_each(|(_, task)| task.abort());
-                for (_, task) in kept {
-                    task.await.unwrap();
-                }
-                for (_, task) in ended {
-                    let _ended_or_aborted = task.await;
-                }
-            });
-        }
-    });
+    for round in 0..rounds(20, 1) {
+        let task = |srcu: Arc<Srcu>, value: Arc<Rcu<usize, Sleepable>>, number| async move {
+            match (number + round) % 4 {
+                0 => srcu.synchronize_async().await,
+                1 => srcu.call_async(|| ()).await,
+                2 => value.update_async(|old| old + 1).await,
+                _ => srcu.retire_async(Box::new(number)).await,
+            }
+        };
+        tasks_at_a_limit(40, 2, task, |tasks| async {
+            yield_now().await;
+            let (ended, kept): (Vec<_>, Vec<_>) =
+                tasks.into_iter().enumerate().partition(|(number, _)| number % 3 == 0);
+            ended.iter().for_each(|(_, task)| task.abort());
+            for (_, task) in kept {
+                task.await.unwrap();
+            }
+            for (_, task) in ended {
+                let _ended_or_aborted = task.await;
+            }
+        });
+    }
 }

@@ -9,7 +9,7 @@ fn all_kinds_of_waiters_are_served_by_the_next_grace_period() {
     const EACH: u64 = 4;
     let domain = Domain::new();
     quiet(&domain);
-    let run = Arc::new(AtomicU64::new(0));
+    let run = Arc::new(AtomicUsize::new(0));
     let served_by = thread::scope(|scope| {
         let waiters = beside_a_section(&domain, |leave| {
             let driver = scope.spawn(|| domain.synchronize());
@@ -33,7 +33,7 @@ fn all_kinds_of_waiters_are_served_by_the_next_grace_period() {
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
         domain.statistics().grace_periods
     });
-    assert_eq!(run.load(Relaxed), EACH);
+    assert_eq!(run.load(Relaxed) as u64, EACH);
     assert_eq!(served_by, 2, "the one in progress, and one for all who came meanwhile");
 }
 
@@ -68,7 +68,7 @@ fn a_barrier_waits_for_nothing_queued_later() {
             }
         }));
     }
-    let run = Arc::new(AtomicU64::new(0));
+    let run = Arc::new(AtomicUsize::new(0));
     for (number, thread) in askers.iter().enumerate() {
         let (domain, next) = (domain.clone(), askers.get(number + 1).cloned());
         let (count, late) = (Arc::clone(&run), domain.clone());
@@ -82,7 +82,7 @@ fn a_barrier_waits_for_nothing_queued_later() {
     }
     domain.barrier();
     let grace_periods = domain.statistics().grace_periods;
-    assert_eq!(run.load(Relaxed), THREADS as u64);
+    assert_eq!(run.load(Relaxed), THREADS);
     drop(askers);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     domain.barrier();

@@ -105,7 +105,7 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
 fn a_child_that_comes_back_from_a_wait_for_room_has_room() {
     in_its_own_process!();
     let domain = domain_with_limit(100, 1 << 30);
-    let (queue, ran) = (CallbackQueue::new(&domain, Wakes::Runner), Arc::<AtomicU64>::default());
+    let (queue, ran) = (CallbackQueue::new(&domain, Wakes::Runner), Arc::<AtomicUsize>::default());
     let is_crowded = || push(&queue, counting(&ran)).crowded;
     assert!((0..101).any(|_| is_crowded()));
     // It forks on top of a wait only, in which this thread has let its locks go.
@@ -177,9 +177,8 @@ fn the_end_of_a_section_waits_for_nothing_where_others_have_made_room() {
     while_held(section, |leave| {
         tune(&domain, |tuning| tuning.objects_max = 100);
         leave();
-        let in_time = ended.recv_timeout(Duration::from_secs(60));
+        ended.recv().unwrap();
         drop(reader);
-        in_time.expect("the section has ended");
     });
     domain.barrier();
 }

@@ -29,7 +29,7 @@ fn a_barrier_waited_in_a_child_for_a_mark_that_was_being_run() {
         }
         goes_on.store(true, SeqCst);
     });
-    let ran = Arc::new(AtomicU64::new(0));
+    let ran = Arc::new(AtomicUsize::new(0));
     let _ = push(&own, counting(&ran));
     others.expect(); // so the barrier leaves it alone
     thread::scope(|scope| {

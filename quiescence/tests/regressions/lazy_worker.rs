@@ -12,9 +12,7 @@ fn a_started_grace_period_does_not_wait_for_what_is_lazy() {
         tune(&domain, |tuning| tuning.lazy = Duration::MAX);
         domain.call(|| ()).unwrap();
         let _cookie = domain.start_poll();
-        let (began, ended) = (Instant::now(), || domain.statistics().grace_periods != 0);
-        until(|| ended() || began.elapsed() >= Duration::from_secs(60));
-        assert!(ended(), "{engine}: the worker does not come");
+        until(|| domain.statistics().grace_periods != 0);
     }
 }
 
@@ -26,9 +24,8 @@ fn a_poll_does_not_wait_for_what_is_lazy() {
     tune(&domain, |tuning| tuning.lazy = Duration::MAX);
     // The last one is as large as a batch, and ends a round of additions.
     (0..17).for_each(|n| domain.retire_sized((), if n == 16 { 2 << 20 } else { 8 }).unwrap());
-    let (began, cookie) = (Instant::now(), domain.cookie());
-    until(|| domain.poll(cookie) || began.elapsed() >= Duration::from_secs(60));
-    assert!(domain.poll(cookie), "the worker does not come");
+    let cookie = domain.cookie();
+    until(|| domain.poll(cookie));
 }
 
 /// Who awaits a grace period in a callback polls again and again, since the worker may be waiting
@@ -43,6 +40,6 @@ fn a_callback_that_awaits_a_grace_period_takes_the_place_of_the_worker() {
             sender.send(()).unwrap();
         };
         domain.call_hurry(awaits).unwrap();
-        assert_eq!(has_ended.recv_timeout(Duration::from_secs(60)), Ok(()), "{engine}: it hangs");
+        has_ended.recv().unwrap();
     }
 }

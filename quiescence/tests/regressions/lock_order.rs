@@ -11,7 +11,7 @@ use crate::common::*;
 #[cfg(unix)]
 fn a_fork_takes_the_locks_of_all_domains_rank_by_rank() {
     in_its_own_process!();
-    let ran = Arc::new(AtomicU32::new(0));
+    let ran = Arc::new(AtomicUsize::new(0));
     let (domains, sleepable) = ([Domain::new(), Domain::new(), Domain::new()], Srcu::new());
     let use_all = || {
         let add = || counting(&ran);

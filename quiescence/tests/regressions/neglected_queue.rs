@@ -11,7 +11,7 @@ use crate::heads::push;
 fn what_is_pushed_beside_a_visitor_waits_for_its_own_grace_period() {
     let domain = Domain::new();
     let queue = CallbackQueue::new(&domain, Wakes::Runner);
-    let (first, second) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (first, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     thread::scope(|scope| {
         beside_a_section(&domain, |leave| {
             assert!(push(&queue, counting(&first)).unattended);

@@ -78,7 +78,7 @@ fn barriers_beside_short_threads_miss_nothing() {
     let domain = Domain::new();
     let leave_and_wait = |_| {
         for _ in 0..rounds(300, 3) {
-            let done = Arc::new(AtomicU64::new(0));
+            let done = Arc::new(AtomicUsize::new(0));
             let (count, domain_of_it) = (counting(&done), domain.clone());
             short(move || domain_of_it.call(count).unwrap());
             assert_eq!(settled(&domain, &done), 1, "the barrier is over");

@@ -70,21 +70,14 @@ fn who_is_stopped_there_while_it_retires_holds_no_other_up() {
             domain.retire(object).unwrap();
         }
     };
-    let (sender, done) = mpsc::channel();
-    let others = move || {
+    while_stopped(stops, || {
         let domain = Domain::new();
         for _ in 0..4 {
             let objects: Vec<_> = (0..4_096_u64).map(Box::new).collect();
             objects.into_iter().for_each(|object| domain.retire(object).unwrap());
             domain.barrier();
         }
-        sender.send(()).unwrap();
-    };
-    let done = while_stopped(stops, || {
-        thread::spawn(others);
-        done.recv_timeout(Duration::from_secs(60))
     });
-    done.expect("the other thread has retired and freed its objects");
 }
 
 /// A child's thread dropped a map while another one, which the child does not have, was moving the

@@ -40,7 +40,7 @@ pub(super) fn let_go() {
 /// A barrier that panics, of a domain with a callback queue. No thread attends to that afterwards,
 /// and its heads are run when it ends, with the marks.
 fn barrier_panics(domain: &Domain) {
-    let (queue, ran) = (CallbackQueue::new(domain, Wakes::Runner), Arc::<AtomicU64>::default());
+    let (queue, ran) = (CallbackQueue::new(domain, Wakes::Runner), Arc::<AtomicUsize>::default());
     let _ = push(&queue, counting(&ran));
     panic_of(|| domain.barrier());
     let_go();
@@ -78,7 +78,7 @@ fn a_barrier_that_panics_in_the_queues_leaves_no_mark_behind() {
 /// The barrier waited for the very thread that had called it.
 #[test]
 fn a_barrier_after_a_batch_does_not_wait_for_its_own_thread() {
-    let (domain, ran) = (Domain::new(), Arc::<AtomicU64>::default());
+    let (domain, ran) = (Domain::new(), Arc::<AtomicUsize>::default());
     let queue = CallbackQueue::new(&domain, Wakes::Runner);
     let _ = push(&queue, counting(&ran));
     let mut batches = 0;
@@ -98,7 +98,7 @@ fn a_barrier_after_a_batch_does_not_wait_for_its_own_thread() {
 /// The runner waited for itself.
 #[test]
 fn a_section_that_is_kept_after_a_batch_ends_the_runner() {
-    let (domain, ran) = (patient_domain(), Arc::<AtomicU64>::default());
+    let (domain, ran) = (patient_domain(), Arc::<AtomicUsize>::default());
     let queue = CallbackQueue::new(domain, Wakes::Runner);
     let _ = push(&queue, counting(&ran));
     let keeps = || {

@@ -339,7 +339,7 @@ fn handlers_count_in_between() {
     storm::handle(libc::SIGUSR1, handle);
     let shared = Shared::default();
     IN_HANDLER.store((&raw const shared).cast_mut(), Release);
-    let targets = [const { storm::Target::new() }; 3];
+    let targets: [storm::Target; 3] = Default::default();
     let enough = [const { AtomicBool::new(false) }; 3];
     let count = |thread: usize| {
         let (enough, shared) = (&enough[thread], &shared);

@@ -245,15 +245,15 @@ fn advance(at: usize, mask: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::common::random::Random;
 
     #[test]
     fn positions_reach_every_hash_while_the_table_changes() {
         // Each hash of 64 is in some bucket that is gone over, whatever happens to the mask.
         for seed in 0..200_u64 {
-            let (mut seen, mut at, mut state) = (0_u64, 0, seed);
+            let (mut seen, mut at, mut random) = (0_u64, 0, Random(seed));
             loop {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let mask = [3, 7, 15, 63][(state >> 60) as usize & 3];
+                let mask = [3, 7, 15, 63][random.index(4)];
                 for hash in 0..64 {
                     seen |= u64::from(hash & mask == at & mask) << hash;
                 }

@@ -27,11 +27,6 @@ struct World {
     objects: [Object; 4],
 }
 
-// SAFETY: the cells are what the model checks.
-unsafe impl Sync for World {}
-// SAFETY: as above.
-unsafe impl Send for World {}
-
 /// Two hashes of bucket 0, one of bucket 1 in between, and one of bucket 1 twice.
 const HASHES: [usize; 4] = [0b10, 0b01, 0b11, 0b11];
 

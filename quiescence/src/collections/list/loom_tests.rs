@@ -13,9 +13,6 @@ use crate::os::sync::{Mutex, Rank, lock};
 
 struct Number(UnsafeCell<usize>);
 
-// SAFETY: that accesses to it are ordered is what the model tests.
-unsafe impl Sync for Number {}
-
 impl Number {
     fn get(&self) -> usize {
         // SAFETY: a read; that no thread writes is what is tested.
@@ -29,11 +26,6 @@ struct World {
     ends: Mutex<Ends<Number>>,
     elements: std::sync::Mutex<Vec<*mut Node<Number>>>,
 }
-
-// SAFETY: the addresses are of boxes that live as long as the model.
-unsafe impl Send for World {}
-// SAFETY: as above.
-unsafe impl Sync for World {}
 
 impl World {
     /// A list of these numbers.

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use object::{Object, ObjectSymbol};
 
 use super::*;
-use crate::common::{processes::*, threads::threads};
+use crate::common::{again::*, filter::filter, threads::threads};
 
 /// More threads than there are CPUs, so that they are interrupted.
 const THREADS: usize = 6;
@@ -191,20 +191,7 @@ fn a_filter_that_traps_does_so_before_there_is_another_thread() {
     let handler = trapped as extern "C" fn(libc::c_int);
     // SAFETY: the handler only counts.
     unsafe { libc::signal(libc::SIGSYS, handler as libc::sighandler_t) };
-    let filter = |code, jf, k| libc::sock_filter { code, jt: 0, jf, k };
-    // Load the number; if it is nanosleep's: trap; else allow.
-    let mut filters = [
-        filter(0x20, 0, 0),
-        filter(0x15, 1, libc::SYS_nanosleep as u32),
-        filter(0x06, 0, libc::SECCOMP_RET_TRAP),
-        filter(0x06, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog { len: 4, filter: filters.as_mut_ptr() };
-    // SAFETY: a plain flag of the process.
-    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
-    let mode = libc::SECCOMP_SET_MODE_FILTER;
-    // SAFETY: the program outlives the call, which copies it.
-    assert_eq!(unsafe { libc::syscall(libc::SYS_seccomp, mode, 0, &raw const program) }, 0);
+    filter(libc::SYS_nanosleep, None, libc::SECCOMP_RET_TRAP);
     assert!(!imp::is_sound(Area { offset, limit: 1 << 20 }));
     assert_eq!((TRAPPED_HERE.load(Relaxed), TRAPPED_ELSEWHERE.load(Relaxed)), (1, 0));
 }

@@ -168,7 +168,7 @@ unsafe fn interrupted_at(context: *mut c_void) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::processes::*;
+    use crate::common::again::*;
     use crate::os::futex;
 
     /// The handler woke the reporter by a futex that locks, under `QUIESCENCE_FUTEX=portable`: a

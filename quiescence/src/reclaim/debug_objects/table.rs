@@ -232,7 +232,7 @@ mod tests {
     use std::sync::atomic::AtomicU32;
 
     use super::*;
-    use crate::common::threads::threads;
+    use crate::common::{random::Random, threads::threads};
 
     /// Compared with a map: many levels after a first one with one window, places that are freed
     /// and claimed again, addresses that are inserted twice.
@@ -240,13 +240,10 @@ mod tests {
     fn it_does_what_a_map_does() {
         let here = Location::caller();
         let (table, mut map) = (Table::<1>::new(), BTreeMap::new());
-        let mut random = 1_u64;
+        let mut random = Random(1);
         let addresses = if cfg!(miri) { 60 } else { 3_000 };
         for step in 0..addresses * 20 {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            let address = 16 * (1 + (random >> 33) as usize % addresses);
+            let address = 16 * (1 + random.index(addresses));
             if step / addresses % 5 < 3 {
                 let before = map.insert(address, here);
                 assert_eq!(table.insert(address, here).err(), before);

@@ -4,7 +4,7 @@ use crate::common::*;
 use mutants::Point;
 use quiescence::intrusive::{HashTable, TableOptions as Options};
 
-use super::{HASHES, Table, empty, fill, is, nodes, wait_for};
+use super::{HASHES, Table, empty, fill, is, nodes};
 
 /// A table of many buckets and no node, which has begun to shrink: its worker waits until
 /// `may_shrink`.
@@ -24,7 +24,7 @@ fn shrinking(may_shrink: &'static AtomicBool) -> Table {
     // SAFETY: in a section. The items are not freed.
     nodes(&table).for_each(|node| _ = unsafe { table.delete(node) });
     drop(section);
-    wait_for(&table, |buckets| buckets <= 1_024); // it waits for the other thread's section now
+    until(|| table.buckets() <= 1_024); // it waits for the other thread's section now
     table
 }
 

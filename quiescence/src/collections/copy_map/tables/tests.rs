@@ -1,12 +1,10 @@
 //! Moves and nodes, as `Tables` has them.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
 
 use super::*;
+use crate::common::random::Random;
+use crate::common::threads::{elsewhere, panic_of, threads};
 
 type Map = Tables<u64, u64>;
 
@@ -64,16 +62,8 @@ fn an_update_does_not_wait_for_another_bucket_that_is_to_move() {
     let held = Map::bucket(map.root(), 0);
     let state = held.state();
     assert!(held.lock(state));
-    let (inserts, inserted) = mpsc::channel();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            (0..10).for_each(|_| insert(&map, 1));
-            inserts.send(())
-        });
-        let in_time = inserted.recv_timeout(Duration::from_secs(10));
-        held.release(state);
-        assert_eq!(in_time, Ok(()));
-    });
+    elsewhere(|| (0..10).for_each(|_| insert(&map, 1)));
+    held.release(state);
     map.end_moves(hash_of);
     assert!((0..4).all(|key| get(&map, key) == Some(key)));
 }
@@ -103,15 +93,13 @@ fn a_spare_node_comes_back_from_an_update_that_does_not_need_it() {
         if calls == 1 { Operation::Insert(0) } else { Operation::Abort(()) }
     });
     nodes(&map);
-    let panics = catch_unwind(AssertUnwindSafe(|| {
-        compute(&map, 1 << 20, |_| {
-            calls += 1;
-            crowd(1);
-            assert!(calls < 4, "on purpose");
-            Operation::Insert(0)
-        });
-    }));
-    assert!(panics.is_err());
+    let panics = |_| {
+        calls += 1;
+        crowd(1);
+        assert!(calls < 4, "on purpose");
+        Operation::Insert(0)
+    };
+    panic_of(|| compute(&map, 1 << 20, panics));
     nodes(&map);
 }
 
@@ -122,31 +110,20 @@ fn nodes_of_what_has_moved_come_back_from_a_mover_that_panics() {
     insert(&map, 1);
     assert!(nodes(&map) > 0);
     map.begin_move(map.root(), 8);
-    let panics = catch_unwind(AssertUnwindSafe(|| {
-        insert_with(&map, |key| if *key % 4 == 1 { panic!("on purpose") } else { *key });
-    }));
-    assert!(panics.is_err());
+    let panics = |key: &u64| if *key % 4 == 1 { panic!("on purpose") } else { *key };
+    let decide = |_| Operation::<u64>::Insert(0);
+    panic_of(|| map.change(0, Some(0), |other| *other == 0, panics, decide));
     map.end_moves(hash_of);
     nodes(&map);
-}
-
-fn insert_with(map: &Map, hash_of: impl Fn(&u64) -> u64) {
-    let decide = |_| Operation::<u64>::Insert(0);
-    let _decided = map.change(0, Some(0), |other| *other == 0, hash_of, decide);
 }
 
 #[test]
 fn nodes_come_back_from_threads_that_race() {
     let map = Map::new(0);
-    thread::scope(|scope| {
-        for thread in 0..3 {
-            let map = &map;
-            scope.spawn(move || {
-                for n in 0..if cfg!(miri) { 100 } else { 20_000 } {
-                    let key = 1024 * ((n + thread) % 12);
-                    if n % 2 == 0 { insert(map, key) } else { remove(map, key) }
-                }
-            });
+    threads(3, |thread| {
+        for n in 0..if cfg!(miri) { 100 } else { 20_000 } {
+            let key = 1024 * ((n + thread as u64) % 12);
+            if n % 2 == 0 { insert(&map, key) } else { remove(&map, key) }
         }
     });
     map.end_moves(hash_of);
@@ -160,10 +137,7 @@ fn nodes_come_back_from_threads_that_race() {
 fn chains_get_shorter_without_a_move() {
     let map = Map::new(Map::most(16));
     // No multiplication alone: it would fill all buckets alike.
-    let key = |n: u64| {
-        let n = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (n ^ n >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(20)
-    };
+    let key = |n| Random(n).next();
     let (all, rounds) = (Map::most(16) as u64, if cfg!(miri) { 500 } else { 10_000 });
     (0..all).for_each(|n| insert(&map, key(n)));
     for n in all..rounds {

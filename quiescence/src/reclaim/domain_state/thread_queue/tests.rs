@@ -8,6 +8,8 @@ use grace::Start;
 
 use super::*;
 use crate::Domain;
+#[cfg(not(loom))]
+use crate::common::threads::elsewhere;
 use crate::gp::engine::Settings;
 use crate::gp::grace_periods::Me;
 use crate::reclaim::domain_state::Named;
@@ -124,17 +126,8 @@ fn who_looks_for_orphans_waits_for_no_queues_lock() {
     own.mark_orphan(&domain);
     // The orphan first: it moves once its lock is free, while that of the shared one is held.
     for held in domain.queues.all().iter().rev() {
-        let inner = held.lock();
-        let (has_looked, looked) = mpsc::channel();
-        let looker = Arc::clone(&domain);
-        std::thread::spawn(move || {
-            looker.queues.forget_orphans(&looker);
-            has_looked.send(()).expect("it is waited for");
-        });
-        // Else it waits for ever.
-        let looked = looked.recv_timeout(Duration::from_secs(100));
-        drop(inner);
-        looked.expect("it waits for the lock");
+        let _inner = held.lock();
+        elsewhere(|| domain.queues.forget_orphans(&domain));
     }
     domain.queues.forget_orphans(&domain);
     assert_eq!(domain.queues.all().len(), 1, "what the ended thread left has moved");

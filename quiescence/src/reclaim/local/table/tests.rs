@@ -1,6 +1,6 @@
 use super::*;
 use crate::Domain;
-use crate::common::threads::elsewhere;
+use crate::common::{random::Random, threads::elsewhere};
 use crate::os::fence::{self, Fences};
 use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::local;
@@ -100,10 +100,9 @@ fn lists_of_a_table_follow_its_entries() {
         let many = if cfg!(miri) { 12 } else { 64 };
         let mut domains: Vec<_> = (0..many).map(|_| Domain::new()).collect();
         domains.iter().for_each(|domain| drop(domain.read()));
-        let mut random = 7_u64;
+        let mut random = Random(7);
         while let Some(last) = domains.pop() {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let at = (random >> 33) as usize % (domains.len() + 1);
+            let at = random.index(domains.len() + 1);
             let guard = last.read();
             assert_eq!(local::Sections::of_this_thread(), local::Sections::Ordinary);
             drop(guard);
