@@ -273,7 +273,7 @@ impl Workload {
             Kind::Counter => match (self.limit, self.exact) {
                 (Some(limit), _) => format!("a counter of what is in use, at most {limit}"),
                 (None, true) => "a counter with exact sums".to_owned(),
-                (None, false) => "a counter whose sums may be of no single moment".to_owned(),
+                (None, false) => "a counter whose sums need not be exact".to_owned(),
             },
             Kind::Queue => "a queue that all threads put in and take out of".to_owned(),
             Kind::Ids => format!("values by ids, {}", self.popularity),

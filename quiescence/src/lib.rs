@@ -1,6 +1,6 @@
 //! Read-copy-update (RCU) for user space. Readers look at shared data for the cost of a few
 //! ordinary loads and stores. Updaters replace it without waiting for readers. Old versions are
-//! freed after a grace period. The memory they hold has a limit.
+//! freed after a grace period. The memory that they hold is bounded.
 //!
 //! ```
 //! use quiescence::{Rcu, Weigh};
@@ -78,7 +78,7 @@
 //! Everything works on Linux on x86-64. Without `membarrier(2)`, readers execute full fences
 //! ([`tuning::Fences`]); without restartable sequences, per-CPU words are updated by atomic
 //! instructions ([`tuning::PerCpuPath`]). So the library also works on aarch64, on older kernels
-//! and in sandboxes. On macOS and Windows it compiles but is not tested. Targets of 32 bits are
+//! and in sandboxes. On macOS and Windows it compiles but is not tested. 32-bit targets are
 //! refused.
 //!
 //! # Features and environment

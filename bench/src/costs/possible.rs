@@ -98,7 +98,7 @@ mod tests {
         let why = costs[5].missing.as_ref().unwrap().to_string();
         assert_eq!(why, "thrown away: 5.00 ns, less than atomic_increment with 8.00 ns");
         let why = costs[7].missing.as_ref().unwrap().to_string();
-        assert_eq!(why, "it had no one price: 25.0 ns as often as 50.0 ns");
+        assert_eq!(why, "it took 25.0 ns as often as 50.0 ns");
     }
 
     #[test]

@@ -72,10 +72,10 @@ pub(crate) enum Flaw {
 
 /// What each flaw is, in their order.
 const FLAWS: [&str; Flaw::Control as usize + 1] = [
-    "its threads did not run at once",
+    "its threads did not run at the same time",
     "it lost its CPU",
     "time was missing",
-    "others wanted the CPUs",
+    "other programs wanted the CPUs",
     "its threads shared a core",
     "its CPUs were another distance apart",
     "the CPU was slower than at its best",
@@ -229,7 +229,7 @@ impl fmt::Display for Missing {
             Self::NoMembarrier => f.write_str("the kernel has no membarrier"),
             Self::Unsteady { between: [low, high] } => {
                 let [low, high] = [*low, *high].map(units::nanoseconds);
-                write!(f, "it had no one price: {low} as often as {high}")
+                write!(f, "it took {low} as often as {high}")
             }
             Self::Impossible(what) => write!(f, "thrown away: {what}"),
         }
@@ -334,13 +334,13 @@ mod tests {
         assert_eq!(Missing::of(&Flaws::default(), 0), Missing::NoTime);
         let said = |flaws, counted| Missing::of(&flaws, counted).to_string();
         assert_eq!(said([3, 9, 0, 0, 0, 0, 1], 2), "2 of 15 slices count: in 9 it lost its CPU");
-        let apart = "0 of 9 slices count: in 9 its threads did not run at once";
+        let apart = "0 of 9 slices count: in 9 its threads did not run at the same time";
         assert_eq!(said([9, 0, 0, 0, 0, 0, 0], 0), apart);
         let all = [
-            (Flaw::Apart, "at once"),
+            (Flaw::Apart, "at the same time"),
             (Flaw::Taken, "lost its CPU"),
             (Flaw::Stolen, "missing"),
-            (Flaw::Others, "others"),
+            (Flaw::Others, "other programs"),
             (Flaw::Shared, "shared a core"),
             (Flaw::Moved, "distance"),
             (Flaw::Control, "slower"),

@@ -380,7 +380,7 @@ impl Run<'_, '_> {
             let chosen = pending.choose_weighted(&mut self.generator, left);
             let threads = self.rows[*chosen.expect("all of them lack some")].threads;
             pending.retain(|&row| self.rows[row].threads == threads);
-            host.announce(&format_args!("slices of {} rows, {threads} threads", pending.len()));
+            host.announce(&format_args!("slices of {} rows, threads: {threads}", pending.len()));
             let before = self.counted();
             self.burst(pending, threads);
             host.advance(SLICE_AND_ALL * (self.counted() - before) as u32);

@@ -121,15 +121,15 @@ impl fmt::Display for RunVerdict {
         }
         write!(f, "{} of {} slices count", self.counted, self.drawn)?;
         if let Some(met) = self.met_percent {
-            write!(f, "; threads met in {met:.0} %")?;
+            write!(f, "; threads overlapped in {met:.0} %")?;
         }
         if let Some(distance) = self.distance_ns {
             write!(f, "; their CPUs were {} apart", units::nanoseconds(distance))?;
         }
         let cpus =
             |cpus: Option<f64>| cpus.map_or("unknown".to_owned(), |cpus| format!("{cpus:.2}"));
-        write!(f, "; CPUs that others used: {}", cpus(self.foreign_cpus))?;
-        write!(f, ", that were stolen: {}", cpus(self.stolen_cpus))?;
+        write!(f, "; CPUs used by other programs: {}", cpus(self.foreign_cpus))?;
+        write!(f, ", stolen by the host: {}", cpus(self.stolen_cpus))?;
         if let Some(drift) = self.drift_percent {
             write!(f, "; the CPU's speed moved by {drift:.1} %")?;
         }
@@ -226,7 +226,7 @@ mod tests {
         assert!(said.starts_with("This run was incomplete: 1 of 2 rows have no figure"), "{said}");
         assert!(
             said.contains(
-                "41 of 100 slices count; threads met in 42 %; their CPUs were 41.0 ns apart"
+                "41 of 100 slices count; threads overlapped in 42 %; their CPUs were 41.0 ns apart"
             ),
             "{said}"
         );

@@ -141,7 +141,7 @@ impl Report<'_> {
             (cost("cpu_local_lock"), cost("read_lock"), cost("rcu_read"))
         {
             known.push(format!(
-                "Known all the same: with a single thread a lock takes {lock}, a read lock \
+                "Known nevertheless: with a single thread a lock takes {lock}, a read lock \
                  {shared}, and an RCU read {rcu}."
             ));
         }

@@ -42,8 +42,8 @@ pub(super) fn defers(design: &Design) -> bool {
 /// The table for the help.
 pub(crate) fn help() -> String {
     let mut text = String::from(
-        "Of the designs that are equal to the best the simplest is taken, in this order, and \
-         within a line in that of the list of designs:\n",
+        "Of the designs that are equal to the best, the simplest is recommended: the first in this \
+         list, and within a line the first in the list of designs:\n",
     );
     for step in &*TABLE {
         text.push_str(&format!("  {}: {}\n", step.what, step.because));

@@ -142,11 +142,11 @@ fn what_to_take(advice: &Advice<'_>) -> String {
         };
         let unsure = match &unsure[..] {
             [] => String::new(),
-            unsure => format!(", as far as is known of {}", listed(unsure)),
+            unsure => format!(" ({}: as far as can be told)", listed(unsure)),
         };
         text = format!(
             "These {} are equal for this workload, within {:.0} %{unsure}: {}. {take}, the first \
-             in the order of --help: {name}; at most {lost} % lost. Its idea: {}.",
+             in the order of --help: {name}, at most {lost} % slower than the best. Its idea: {}.",
             set.len(),
             100.0 * (ZONE - 1.0),
             listed(&names),
@@ -217,7 +217,7 @@ fn when_not(choice: &Place, places: &[Place]) -> String {
         let advantage = choice.throughput.median / lock.throughput.median;
         if advantage < ADVANTAGE_WORTH_IT {
             text.push_str(&format!(
-                " And think twice: {} reaches {} % of its speed without any of these drawbacks.",
+                " Think twice: {} reaches {} % of its speed without any of these drawbacks.",
                 lock.design.name,
                 units::figures(100.0 / advantage)
             ));
@@ -269,7 +269,7 @@ mod tests {
         assert!(text.contains("You do not need RCU"), "{text}");
         let expected = "These 2 are equal for this workload, within 15 %: sharded-rwlock and \
                         quiescence. Take the simplest, the first in the order of --help: \
-                        sharded-rwlock; at most 0 % lost";
+                        sharded-rwlock, at most 0 % slower";
         assert!(text.contains(expected), "{text}");
     }
 
@@ -312,8 +312,8 @@ mod tests {
         assert_eq!((one.choice.design.name, one.set.len()), ("quiescence", 3));
         assert_eq!(recommended(&tables[0].places).unwrap().design.name, "quiescence");
         let text = told(&places, &[]);
-        let expected = "These 3 are equal for this workload, within 15 %, as far as is known of \
-                        sharded-rwlock: sharded-rwlock, quiescence and quiescence-qsbr. Take the \
+        let expected = "These 3 are equal for this workload, within 15 % (sharded-rwlock: as far \
+                        as can be told): sharded-rwlock, quiescence and quiescence-qsbr. Take the \
                         simplest of the others";
         assert!(text.contains(expected), "{text}");
     }
@@ -335,10 +335,10 @@ mod tests {
     #[test]
     fn a_small_advantage_is_called_small() {
         let close = [place("quiescence", 1, 10.0), place("std-rwlock", 2, 9.0)];
-        assert!(told(&close, &[]).contains("think twice"));
+        assert!(told(&close, &[]).contains("Think twice"));
         let far = [place("quiescence", 1, 10.0), place("std-rwlock", 2, 1.0)];
         let text = told(&far, &[]);
-        assert!(!text.contains("think twice"), "{text}");
+        assert!(!text.contains("Think twice"), "{text}");
         assert!(text.contains("10.0 times as many operations as std-rwlock"), "{text}");
     }
 

@@ -10,9 +10,9 @@
 //! the next driver continues from there. A driver that gets no CPU is superseded by a waiter
 //! ([`handover`]).
 //!
-//! That a grace period does not end early is for [`steps`] to keep, and so is which cookie a
-//! request gets, and whether a wait is over: for that the domain's own sequence is asked. An error
-//! here leaves a thread asleep, or has it wait again. The order of locks is in `os/lock_rank.rs`.
+//! [`steps`] ensures that no grace period ends early. It also decides, from the domain's own
+//! sequence, which cookie a request gets and whether a wait is over. An error here leaves a thread
+//! asleep, or has it wait again. The order of locks is in `os/lock_rank.rs`.
 
 use std::sync::atomic::Ordering::Relaxed;
 

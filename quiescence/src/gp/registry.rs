@@ -2,9 +2,9 @@
 //! period up.
 //!
 //! Slots live in chunks that are never moved, and not freed while the domain lives, so a pointer to
-//! a slot stays valid. A chunk's are contiguous, so a scan of ten thousand runs at memory speed.
-//! Everything here is done under one lock, which no thread holds while it waits: threads register
-//! while a grace period waits for a stalled reader.
+//! a slot stays valid. The slots of a chunk are contiguous, so a scan of ten thousand runs at
+//! memory speed. Everything here is done under one lock, which no thread holds while it waits:
+//! threads register while a grace period waits for a stalled reader.
 //!
 //! The first scan under a number checks all readers. Those that it finds in a section that began
 //! before are the holdouts, and later scans check only these.

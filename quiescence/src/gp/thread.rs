@@ -1,9 +1,9 @@
-//! The slots that a thread finds at once: that of the global domain, and that of the domain that it
-//! read in last. All that it has is in its table ([`crate::reclaim::local`]), which begins where
-//! these do not serve.
+//! The slots that a thread finds without a search: that of the global domain, and that of the
+//! domain in which it read last. All its slots are in its table ([`crate::reclaim::local`]), which
+//! it searches if it needs another one.
 //!
 //! Both are thread-local without a destructor, so they can be used at any moment of a thread's
-//! life. Either is [`NOT_READY`] where its fast path may not be used.
+//! life. Either is [`NOT_READY`] if its fast path may not be used.
 
 use std::cell::Cell;
 use std::ptr;

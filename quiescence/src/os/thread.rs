@@ -1,4 +1,4 @@
-//! The calling thread: its token in the library, and what notices its end; and its [id](id()).
+//! The calling thread: its token in the library, its [id](id()), and how its end is noticed.
 
 mod id;
 

@@ -7,10 +7,10 @@
 //! the list of those in use.
 //!
 //! The queues check whose they are, and only [`Drop`](DomainState) has an exclusive reference, of
-//! which [`Ended`] is made. An error here can free too early all the same: a domain is made here
-//! that ends without regard to slots, or for readers that it does not wait for; the order of the
-//! fields is the order of their ends; a handle leads to its domain; and by the address that a weak
-//! handle keeps a thread knows its slots in one.
+//! which [`Ended`] is made. An error here can free too early all the same. This file decides which
+//! readers a new domain waits for, and ends domains without regard to slots. The order of the
+//! fields is the order in which they are dropped. A handle has to lead to its domain. And a thread
+//! recognises its slots in a domain by the address, which a weak handle keeps from being reused.
 
 pub(crate) mod charge;
 #[cfg(feature = "call_rcu")]

@@ -3,9 +3,9 @@
 //! is charged; how it is freed or called; and in what it goes back to the user if it is refused
 //! ([`AtLimit`]).
 //!
-//! **Who retires cannot free too early, nor twice:** a [`Pending`] goes into a queue of its domain,
-//! which runs it when its cookie is done; or it is [`Timed`], and ended only if the cookie is done
-//! that was taken after it had been unlinked. Dropped, it leaks.
+//! **Code that retires can free neither too early nor twice:** a [`Pending`] goes into a queue of
+//! its domain, which runs it when its cookie is done; or it is [`Timed`], and ended only after the
+//! cookie is done that was taken after the unlinking. If it is dropped, it leaks.
 
 use std::alloc::Layout;
 use std::marker::PhantomData;

@@ -3,7 +3,7 @@
 //!
 //! An error here makes a thread wait for itself, or exceed a limit. It cannot free anything too
 //! early: pointers are followed in [`own`] only, whose fields are private, as the slot's is, and
-//! what runs on this thread has waited for its sections like for any others.
+//! the callbacks that run on this thread have waited for its sections as for any others.
 
 use std::cell::Cell;
 use std::ptr;

@@ -1,5 +1,5 @@
-//! What can be retired, and what the library's own memory for it is charged. An error here charges
-//! too little; which values are pointers is for [`stream`](crate::reclaim::stream) to say.
+//! What can be retired, and what is charged for the library's own memory. An error here charges too
+//! little. [`stream`](crate::reclaim::stream) decides which values are pointers.
 
 #![deny(unsafe_code)]
 

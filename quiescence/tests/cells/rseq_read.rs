@@ -150,7 +150,7 @@ fn big_values_are_whole_too() {
         let mut update = 0;
         while update < updates || loads.load(Relaxed) < enough {
             snapshot.store([update; WORDS]);
-            assert_eq!(snapshot.load()[WORDS - 1], update, "whoever stores reads what he stored");
+            assert_eq!(snapshot.load()[WORDS - 1], update, "a thread reads what it stored");
             update += 1;
         }
     });

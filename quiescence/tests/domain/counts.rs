@@ -51,7 +51,7 @@ fn grace_periods_of_qsbr_readers_are_timed_from_their_first_wait() {
     drop(away);
 }
 
-/// In a hurry is who waits in a hurry, also if he comes when others have begun.
+/// A thread that waits in a hurry is served in a hurry, even if others have begun before it.
 #[test]
 fn a_grace_period_that_becomes_urgent_is_expedited() {
     let domain = Domain::new();

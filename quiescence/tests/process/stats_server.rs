@@ -135,7 +135,7 @@ fn another_user_is_sent_away(test: &str) {
     in_child(|| {
         // SAFETY: numbers only.
         assert_eq!(unsafe { libc::setresuid(NOBODY, NOBODY, NOBODY) }, 0);
-        let client = UnixStream::connect(&served.path).expect("the file lets him in");
+        let client = UnixStream::connect(&served.path).expect("the file mode lets anyone in");
         assert_eq!(ask(&mut BufReader::new(client), b"statistics\n"), None);
     });
     assert!(served.statistics().is_some(), "its own user still is let in");

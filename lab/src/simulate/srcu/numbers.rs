@@ -1,5 +1,5 @@
-//! What setting a number of SRCU's machine or of its delay functions does: a reader can try boots
-//! of his own, such as those that were tried in 2022.
+//! The effect of setting a number of SRCU's machine or of its delay functions: users can try boots
+//! of their own, such as those that were tried in 2022.
 
 use grace::srcu::{AdaptiveDelay, Age, CallbackDelay, Published};
 use simulate::srcu::{Blocked, DelayFunction, Options, Placement};

@@ -1,9 +1,9 @@
 //! The driver of a domain with registered readers: it takes the machine's steps, and waits between
 //! two scans.
 //!
-//! Not a line here can end a grace period early: the steps are [`super::steps`]'s, and each sleep
-//! ends with another scan. What could go wrong here is that a driver sleeps on when the last
-//! holdout has left.
+//! Not a line here can end a grace period early: the steps are in [`super::steps`], and each sleep
+//! ends with another scan. An error here could leave the driver asleep after the last holdout has
+//! left.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;

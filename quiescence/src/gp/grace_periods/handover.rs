@@ -26,8 +26,9 @@
 //! one ordinary thread to another. Raising the driver's own scheduling class takes privileges
 //! (`RLIMIT_NICE`).
 //!
-//! Nothing here can end a grace period early: who takes over begins a term in [`super::steps`], and
-//! carries out what is pending there. A waiter that takes over too early has done it twice.
+//! Nothing here can end a grace period early: a thread that takes over begins a term in
+//! [`super::steps`], and carries out the pending action there. If it takes over too early, the
+//! action is carried out twice.
 
 use std::sync::atomic::Ordering::AcqRel;
 use std::time::Duration;

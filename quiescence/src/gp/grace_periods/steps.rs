@@ -4,29 +4,30 @@
 //! fences, announces, scans, completes. The files around this one say when: who drives, who waits,
 //! for how long, and who is told.
 //!
-//! **Whatever those files do, no grace period ends early**, but for what no type keeps, below. The
-//! machine, the registry, the number that `completed` shows and the numbers of terms are private
-//! here, and a step is carried out as a whole: the scan and the report of what it found are one
-//! function. So other files can take a step too often or too late, ask for grace periods that
-//! nobody wants, wake threads for nothing or leave them asleep; they cannot report a fence, a scan
-//! or an end that was none.
+//! **Whatever those files do, no grace period ends early**, unless they break the rules below that
+//! no type enforces. The machine, the registry, the number that `completed` shows and the numbers
+//! of terms are private here, and a step is carried out as a whole: the scan and the report of what
+//! it found are one function. So other files can take a step too often or too late, ask for grace
+//! periods that nobody wants, wake threads for nothing or leave them asleep. They cannot report a
+//! fence, a scan or an end that did not happen.
 //! - [`Locked`] is the only way to the machine. It knows whose it is, so no machine is driven with
 //!   the readers of another domain.
 //! - A [`Driver`] is made by [`Locked::begin_term`] or by [`Locked::take_over`], which end the term
 //!   of the one before, and cannot be copied: what a superseded driver has found is discarded
 //!   [HO-1]. No other file can give it another's term. It stays on its thread, whose readers [`Me`]
 //!   names.
-//! - [`Readers`], the locked registry, is given out to be read. Marks in slots can be set and
-//!   cleared so; they decide who wakes the driver, and each driver that has been woken scans again.
+//! - [`Readers`], the locked registry, is given out to be read. That suffices to set and clear
+//!   marks in slots; but these only decide who wakes the driver, and each driver that has been woken
+//!   scans again.
 //!
-//! What no type keeps: only [`GracePeriods::announce`] stores into `gp_words.gp`. A slot's word is
-//! its owner's to write, by the functions of [`crate::gp::slot`] and `gp/qsbr.rs`; it registers
-//! under its own token, and unregisters outside its sections. These functions are safe, though a
-//! thread that calls them for another one's slot ends a section that is in progress. The sections
-//! of a sleepable domain are counted, and `srcu/driver.rs` has to wait for them before it calls
-//! [`Locked::end_counted`] [SR-3]; it has to call [`Locked::begin`] and [`Locked::show_begin`]
-//! before it reads the counts. These two only record and show what the machine says: the former is
-//! in `watch.rs`.
+//! The rules that no type enforces: only [`GracePeriods::announce`] stores into `gp_words.gp`. Only
+//! its owner writes a slot's word, by the functions of [`crate::gp::slot`] and `gp/qsbr.rs`; the
+//! owner registers it under its own token, and unregisters it outside its sections. These functions
+//! are safe, though a thread that calls them for another one's slot ends a section that is in
+//! progress. The sections of a sleepable domain are counted, and `srcu/driver.rs` has to wait for
+//! them before it calls [`Locked::end_counted`] [SR-3]; it has to call [`Locked::begin`] and
+//! [`Locked::show_begin`] before it reads the counts. These two only record and show what the
+//! machine says: the former is in `watch.rs`.
 
 mod liburcu;
 

@@ -3,7 +3,7 @@
 //! them.
 //!
 //! A reference is an `Arc` or a `Weak`, which alone decide when a domain ends, or a `&'static`.
-//! Which domain it leads to is said in [`super`].
+//! [`super`] decides which domain it leads to.
 //!
 //! A fork does not reach a domain that is missing here: in the child its locks stay locked, and the
 //! readers of threads that are gone hold its grace periods up. So an error here makes a thread wait

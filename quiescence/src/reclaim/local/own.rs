@@ -1,11 +1,11 @@
 //! What the calling thread has in one domain: its slots and its queues. Its [table](super::table)
 //! finds it.
 //!
-//! **The table may lose an [`Own`], or take one for another: no pointer dangles then.** It only
-//! finds them: who registers and unregisters slots, and gives queues away, is here.
+//! **If the table loses an [`Own`], or takes one for another, no pointer dangles.** It only finds
+//! them: the code that registers and unregisters slots, and gives queues away, is here.
 //! - An [`Own`] stays on its thread. It remembers its domain by a weak handle, so that no other
-//!   domain gets the address. Slots are found through it only by who has that domain, alive, which
-//!   keeps their memory.
+//!   domain gets the address. Slots are found through it only by code that holds the living domain,
+//!   which keeps their memory.
 //! - What the thread finds without its table ([`LAST`], [`thread_slots`]) is forgotten where an
 //!   [`Own`] is dropped, and where the thread leaves.
 //! - A queue stays in its domain's list until it is an orphan. It becomes one once

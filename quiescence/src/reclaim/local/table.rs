@@ -1,8 +1,8 @@
 //! A thread's table: its slots and its queues in each domain.
 //!
 //! [`thread_slots`] has the slot that [`crate::read`] finds at once. The rest is in the table. The
-//! end of the thread empties it; what a section adds that begins after that (inside the destructor
-//! of another thread-local) goes when the section ends.
+//! end of the thread empties it. What a later section adds (in the destructor of another
+//! thread-local) is removed when that section ends.
 //!
 //! An entry is found by its domain's address ([`ByAddress`]). A domain may end while threads have
 //! entries for it. The thread that ends it removes its own ([`ended`]). Another thread sweeps its
@@ -21,8 +21,8 @@
 //!
 //! **Invariant [TT-3]: a thread without [`HAS_OTHER_SLOTS`] is in no section but those that began
 //! with [`thread_slots::global_slot`],** and liburcu readers'. [`watched_slot`], which gives out
-//! all slots, sets it unless from then on the slot is found there, which it is until it is
-//! unregistered, in no section.
+//! all slots, sets it, unless [`thread_slots::global_slot`] finds the slot from then on, until the
+//! slot is unregistered outside of sections.
 
 #![deny(unsafe_code)]
 

@@ -3,8 +3,9 @@
 //! **Whatever the files around this one do, a callback is run once at most, and only when the
 //! cookie is done that was asked for after it had been added, in the domain whose queue it is**
 //! ([`Queue::is_of`]). They decide who closes and runs, when, and how many.
-//! - Only the holder of an [`OwnQueue`] adds, which does not leave its thread. To a queue that
-//!   threads share adds who has its [`Shared`] to change.
+//! - Only the holder of an [`OwnQueue`] adds to a thread's queue, and an `OwnQueue` does not leave
+//!   its thread. Only a thread with exclusive access to the [`Shared`] of a shared queue adds to
+//!   that.
 //! - [`Locked`] is the only way to the segments and to the oldest callback.
 //! - [`Claimed`] runs what was claimed, and no more: no callback is handed to a caller. While there
 //!   is one, the queue has a runner, so there is no other.
