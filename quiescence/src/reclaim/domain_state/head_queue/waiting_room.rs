@@ -125,7 +125,7 @@ impl WaitingRoom {
             // Once: a thread that wakes up for no reason comes back early, which harms no other.
             cohorts = sync::wait_at_most(&self.let_go, cohorts, Some(nap::TICK)).0;
             cohorts.come_back(number);
-            if vain % RETURN != 0 && domain.zone() == Zone::Full {
+            if !vain.is_multiple_of(RETURN) && domain.zone() == Zone::Full {
                 self.waited_in_vain(vain);
             }
         }
