@@ -17,7 +17,7 @@
 //!   [HO-1]. No other file can give it another's term. It stays on its thread, whose readers [`Me`]
 //!   names.
 //! - [`Readers`], the locked registry, is given out to be read. That suffices to set and clear
-//!   marks in slots; but these only decide who wakes the driver, and each driver that has been woken
+//!   marks in slots; but these only decide who wakes the driver, and each driver that was woken
 //!   scans again.
 //!
 //! The rules that no type enforces: only [`GracePeriods::announce`] stores into `gp_words.gp`. Only
