@@ -236,6 +236,14 @@ mod tests {
         drop(unsafe { Box::from_raw(head) });
     }
 
+    /// A domain in which so many objects may wait, and a callback queue of it.
+    fn queue_of_domain(objects_max: u64) -> (Domain, CallbackQueue) {
+        let domain = Domain::new();
+        domain.tune(Tuning { objects_max, ..Tuning::default() });
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+        (domain, callback_queue)
+    }
+
     /// Pushes so many heads. Returns how many of these pushes were to wait.
     fn push(callback_queue: &CallbackQueue, count: u64) -> u64 {
         let push = |_: &u64| {
@@ -250,11 +258,9 @@ mod tests {
     /// makes all wait again; nothing is counted while none runs.
     #[test]
     fn waits_become_rarer_only_while_no_callback_returns() {
-        let domain = Domain::new();
-        domain.tune(Tuning { objects_max: 100, ..Tuning::default() });
+        let (domain, callback_queue) = queue_of_domain(100);
         let core = domain.core();
         let room = &core.callback_queues.waiting_room;
-        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
         assert_ne!(push(&callback_queue, 110), 0);
         let vain = || room.vain.load(Relaxed) % RETURN;
         room.wait(core);
@@ -287,11 +293,9 @@ mod tests {
     /// Another thread waits for room: what is to spare is for those who have waited.
     #[test]
     fn a_thread_that_has_had_its_share_waits() {
-        let domain = Domain::new();
-        domain.tune(Tuning { objects_max: 1_000, ..Tuning::default() });
+        let (domain, callback_queue) = queue_of_domain(1_000);
         let core = domain.core();
         let room = &core.callback_queues.waiting_room;
-        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
         assert_eq!(push(&callback_queue, 10), 0);
         let another = |change: fn(&mut Cohorts)| {
             let mut cohorts = sync::lock(&room.cohorts);
