@@ -129,7 +129,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     }
 
     /// The CPU is back in the kernel: by a system call, a fault, or an interrupt that may end in a
-    /// context switch.
+    /// context switch. From here on it needs its tick, as after [`idle_exit`](Self::idle_exit).
     pub fn user_exit(&self) {
         self.exit(Hook::UserExit, Place::User);
     }
@@ -145,8 +145,9 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         self.enter(Hook::IdleEnter, Place::Idle)
     }
 
-    /// The idle loop continues. From here on the CPU needs its tick, or callbacks that it queues
-    /// wait until it goes idle or to user mode again.
+    /// The idle loop continues. From here on the CPU needs its tick: without it, callbacks that it
+    /// queues, and what a thread here waits for, wait until it goes idle or to user mode again; and
+    /// others have to ask it to reschedule, or a grace period waits as long.
     pub fn idle_exit(&self) {
         self.exit(Hook::IdleExit, Place::Idle);
     }
@@ -228,11 +229,12 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
 
     /// The NMI handler ends. Handlers end in the reverse of the order in which they began.
     pub fn nmi_exit(&self, interrupt: Interrupt) {
+        // The token says that it is this CPU's: interrupts do not move.
+        let cpu = self.cpus.get(self.platform.this_cpu());
+        let Some(cpu) = cpu.filter(|cpu| cpu.is_online()) else { return };
+        cpu.note(Hook::IrqExit);
         if interrupt.was_extended {
-            // The token says that it is this CPU's: interrupts do not move.
-            if let Some(cpu) = self.cpus.get(self.platform.this_cpu()) {
-                cpu.seen.words.enter();
-            }
+            cpu.seen.words.enter();
         }
     }
 

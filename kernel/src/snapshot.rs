@@ -35,7 +35,8 @@ pub struct CpuSnapshot {
     pub callbacks: u64,
     /// The bytes that their objects count for.
     pub bytes: u64,
-    /// The last four hooks, the newest first. [`Kernel::call`] is not among them.
+    /// The last four hooks, the newest first; one that comes again at once counts once.
+    /// [`Kernel::call`] is not among them.
     pub hooks: [Hook; 4],
 }
 

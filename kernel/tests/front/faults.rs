@@ -362,6 +362,17 @@ fn an_nmi_under_the_machines_lock_is_waited_for() {
 }
 
 #[test]
+fn an_nmi_that_has_ended_is_not_shown_as_the_last_hook() {
+    let machine = with_one_idle();
+    for cpu in [0, 1] {
+        let nmi = machine.enter_nmi(cpu);
+        machine.exit_nmi(cpu, nmi);
+        let hooks = machine.kernel.cpu_snapshot(cpu).unwrap().hooks;
+        assert_eq!(hooks[..2], [Hook::IrqExit, Hook::IrqEnter], "CPU {cpu}");
+    }
+}
+
+#[test]
 fn a_cpu_takes_as_much_memory_as_the_readme_says() {
     // So many that what is rounded up, for few CPUs, does not show.
     let of_512 = size_of::<Machine<1_024>>() - size_of::<Machine<512>>();
