@@ -52,7 +52,8 @@ use crate::sync::{AtomicPtr, Ordering, constant};
 /// # Safety
 /// - While a [`Section`](Self::Section) lives, the code that has it is in a section, as the kernel
 ///   whose [`Kernel::call`](crate::Kernel::call) is called understands it. It is not `Send`, unless
-///   it may end on another CPU.
+///   it may end on another CPU. The compiler moves no access to memory across its beginning or its
+///   end: where these are plain stores, there is a `compiler_fence`.
 /// - [`call`](Self::call) passes on this head and this function, and no others. It returns an error
 ///   only if nothing was queued: who gets one has the object back.
 /// - An NMI updates no cell, and drops no [`RcuDrop`].
