@@ -23,6 +23,8 @@ fn a_delay_panicked_that_may_be_left_out_as_often_as_can_be_counted() {
 }
 
 proptest! {
+    #![proptest_config(crate::written_nowhere())]
+
     /// It was rounded down, so that a turn was more than its share.
     #[test]
     fn a_turn_was_more_than_its_share(spent_ns in 0..1_000u64, ppm in 0..2_000_000u32) {

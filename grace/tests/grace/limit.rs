@@ -18,6 +18,8 @@ fn each(one: Amount, other: Amount, what: impl Fn(u64, u64) -> bool) -> bool {
 }
 
 proptest! {
+    #![proptest_config(crate::written_nowhere())]
+
     #[test]
     fn amounts_add_up_or_stop_at_the_ends(one in amount(), other in amount()) {
         let sum = one.plus(other);

@@ -126,7 +126,7 @@ fn finish<P: Policy>(machine: &mut Machine<P>) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig { cases: 512, ..crate::written_nowhere() })]
 
     #[test]
     fn a_cookie_is_never_done_before_a_full_grace_period(

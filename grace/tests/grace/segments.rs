@@ -170,6 +170,8 @@ fn follow_diligently(ended: u64, moves: &[Move]) -> Result<(), String> {
 }
 
 proptest! {
+    #![proptest_config(crate::written_nowhere())]
+
     #[test]
     fn nothing_is_ready_early_or_lost_whatever_the_owner_does(ended in ended(), moves in moves()) {
         let outcome = follow(ended, &moves, Fault::None);

@@ -18,6 +18,8 @@ fn next(sequence: Sequence) -> Sequence {
 }
 
 proptest! {
+    #![proptest_config(crate::written_nowhere())]
+
     #[test]
     fn a_cookie_is_done_exactly_after_a_full_grace_period(start in sequence()) {
         let cookie = start.snapshot();

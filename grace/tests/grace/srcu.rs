@@ -32,6 +32,8 @@ fn next(sequence: Sequence) -> Sequence {
 }
 
 proptest! {
+    #![proptest_config(crate::written_nowhere())]
+
     #[test]
     fn a_cookie_is_done_exactly_after_a_full_grace_period(start in sequence()) {
         let cookie = start.snapshot();
@@ -158,6 +160,8 @@ pub(crate) fn answer(action: Action, drained: bool) -> Option<Event> {
 }
 
 proptest! {
+    #![proptest_config(crate::written_nowhere())]
+
     /// What the explorer does not try. And [TB-4].
     #[test]
     fn only_the_answer_is_accepted_and_nothing_ends_while_callbacks_are_handed_out(

@@ -6,6 +6,7 @@
 //! - An invariant has a name of its own: no two are stated under one.
 //! - A test runs programs that each machine has which builds the workspace, or asks for others first
 //!   ([`Programs`]).
+//! - A test with cases of `proptest` writes none of them into the tree.
 //! - Each environment variable that the code names is in one table for users or for developers
 //!   ([`VARIABLES`]), and no table has others.
 //!
@@ -232,6 +233,19 @@ fn each_check_is_part_of_what_ci_runs_or_of_the_night() {
         let is_begun = matches!(name, "run" | "nightly" | "pre-commit");
         let is_known = named.contains(name) || name == "judge" || is_begun;
         assert!(is_known, ".ci/{name} is in no list");
+    }
+}
+
+/// `proptest` writes a case that fails into the tree, unless it is told not to.
+#[test]
+fn a_case_that_fails_is_written_into_no_file() {
+    let files = files();
+    let written: Vec<_> = files.keys().filter(|name| name.contains("regressions")).collect();
+    assert!(written.iter().all(|name| !name.contains("proptest")), "{written:?}");
+    for (name, text) in files.iter().filter(|(name, _)| name.ends_with(".rs")) {
+        let count = |what| text.matches(what).count();
+        let told = count("failure_persistence: None") + count("::written_nowhere()");
+        assert!(count("\nproptest! {") <= told, "{name}");
     }
 }
 
