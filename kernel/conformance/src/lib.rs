@@ -42,8 +42,8 @@ pub unsafe trait Rcu: Sync {
     /// What a CPU was doing when it was interrupted.
     type Interrupt;
     /// What the torture is not to do, since this RCU or its machine has no such function. Of these
-    /// it may be without: `Synchronize`, `Expedited`, `Cookie`, `Barrier`, `User`, `Interrupt`,
-    /// `Own`, `Hotplug`.
+    /// it may be without: `Nmi`, `Synchronize`, `Expedited`, `Cookie`, `Barrier`, `User`,
+    /// `Interrupt`, `Own`, `Hotplug`.
     const LACKS: &'static [What] = &[];
 
     /// Begins a section: in a thread, a handler or an NMI.

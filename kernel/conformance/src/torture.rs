@@ -429,7 +429,9 @@ impl<M: Machine> Torture<M> {
 }
 
 fn has<M: Machine>(what: What) -> bool {
-    !M::Rcu::LACKS.contains(&what)
+    let lacks = |what| M::Rcu::LACKS.contains(&what);
+    let is_of_nmi = matches!(what, NmiInIdle | NmiInUser);
+    !(lacks(what) || is_of_nmi && lacks(Nmi) || what == NmiInUser && lacks(User))
 }
 
 /// # Safety
@@ -481,5 +483,103 @@ pub fn spin<M: Machine>(time: u64) {
     let until = M::now() + time;
     while M::now() < until {
         core::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use core::fmt::Arguments;
+
+    use super::*;
+
+    /// A kernel of one CPU, with neither programs nor NMIs, whose grace periods end at once.
+    struct Plain;
+
+    // SAFETY: `call` passes on what it gets.
+    unsafe impl Rcu for Plain {
+        type Head = ();
+        const HEAD: () = ();
+        type Section = ();
+        type Interrupt = ();
+        const LACKS: &'static [What] = &[User, Nmi, Interrupt, Own, Barrier, Expedited, Hotplug];
+
+        fn read(&self) {}
+
+        unsafe fn call(&self, head: NonNull<()>, run: Run<()>) {
+            // SAFETY: the caller's.
+            unsafe { run(head) };
+        }
+
+        fn synchronize(&self) {}
+        fn barrier(&self) {}
+        fn context_switch(&self, _: bool) {}
+        fn irq_enter(&self) {}
+        fn cpu_starting(&self, _: usize) {}
+
+        fn is_holdout(&self, _: usize) -> bool {
+            false
+        }
+
+        fn waiting(&self) -> u64 {
+            0
+        }
+    }
+
+    static CPUS: [Cpu<()>; 1] = [Cpu::new::<Plain>()];
+    static TORTURE: Torture<Plain> = Torture::new(&CPUS);
+    static SLEPT: AtomicU32 = AtomicU32::new(0);
+
+    // SAFETY: there is one thread.
+    unsafe impl Machine for Plain {
+        type Rcu = Self;
+        type IrqsOff = ();
+        const TICK: u64 = 1;
+        const RCU: &'static Self = &Self;
+        const TORTURE: &'static Torture<Self> = &TORTURE;
+
+        fn this_cpu() -> usize {
+            0
+        }
+
+        fn irqs_off() {}
+
+        fn now() -> u64 {
+            static CLOCK: AtomicU64 = AtomicU64::new(0);
+            CLOCK.fetch_add(1, Relaxed)
+        }
+
+        fn roll(sides: u64) -> u64 {
+            static DICE: AtomicU64 = AtomicU64::new(0);
+            let roll = DICE.load(Relaxed).wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            DICE.store(roll, Relaxed);
+            (roll >> 33) % sides
+        }
+
+        fn yields() {}
+
+        /// Meanwhile others do what they can.
+        fn sleep_ticks(_: u64) {
+            assert!(SLEPT.fetch_add(1, Relaxed) < 1_000, "the torture does not end");
+            TORTURE.handler();
+            TORTURE.read();
+            TORTURE.update();
+            TORTURE.count(Sleep);
+        }
+
+        fn disturb(_: usize, _: bool) {}
+        fn run_program(_: u64) {}
+        fn plug(_: usize, _: u64) {}
+
+        fn say(what: Arguments<'_>) {
+            std::println!("{what}");
+        }
+    }
+
+    /// It waited for an NMI in user mode, of which there was none.
+    #[test]
+    fn the_torture_of_a_kernel_without_programs_and_nmis_ends() {
+        assert!(TORTURE.run((1, 0), 0, || true));
     }
 }
