@@ -41,7 +41,7 @@ use crate::engine::tick::Tick;
 use crate::engine::token::{Published, Relay, v2};
 use crate::engine::tree::Options;
 use crate::engine::tree::cpu::AllWords;
-use crate::engine::{Access, Callback, Engine, Host, Line, Mode, Start};
+use crate::engine::{Callback, Engine, Host, Mode, Start};
 use crate::periods::{Front, GracePeriods};
 use crate::platform::CpuSet;
 use crate::sync::{Ordering, fence};
@@ -151,12 +151,6 @@ impl Host for Driver<'_, '_, '_> {
 
     fn timer(&mut self, jiffies: u32) {
         self.at.host.timer(jiffies);
-    }
-
-    fn touch(&mut self, _: Line, _: Access) {}
-
-    fn is_over_budget(&self) -> bool {
-        false
     }
 
     fn began(&mut self, of: usize) {

@@ -5,9 +5,9 @@ use grace::Sequence;
 use grace::limit::{Amount, Zone, zone};
 use grace::steps::Intact;
 
+use crate::engine::Host;
 use crate::engine::tree::cpu::{At, Words};
 use crate::engine::tree::{self, Plan, Variant};
-use crate::engine::{Access, Host, Line};
 use crate::lock::Lock;
 use crate::misuse::{Hook, Misuses, Refused};
 use crate::percpu::{FIRST, Own, PerCpu, Place};
@@ -329,11 +329,6 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         result
     }
 
-    /// The grace period in progress, or the last.
-    pub(crate) fn sequence(&self) -> Sequence {
-        self.told.sequence()
-    }
-
     /// Calls `what` with the lock. The caller has turned interrupts off.
     pub(crate) fn machine<R>(&self, what: impl FnOnce(&mut Locked<E>) -> R) -> R {
         let mut guard = self.machine.lock();
@@ -561,12 +556,6 @@ impl Host for Asked<'_> {
 
     fn timer(&mut self, jiffies: u32) {
         self.timer = Some(jiffies);
-    }
-
-    fn touch(&mut self, _: Line, _: Access) {}
-
-    fn is_over_budget(&self) -> bool {
-        false
     }
 
     fn began(&mut self, _: usize) {

@@ -27,12 +27,6 @@ pub struct Interrupt {
     is_of_this_cpu: PhantomData<*const ()>,
 }
 
-impl Interrupt {
-    fn new(was_extended: bool) -> Self {
-        Self { was_extended, is_of_this_cpu: PhantomData }
-    }
-}
-
 impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// This CPU passes through its scheduler: it is in no section. Call it with interrupts off or
     /// on, at each pass, even if the same thread continues. Otherwise grace periods wait for a
@@ -180,7 +174,17 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// that interrupts user mode and may end in a context switch calls
     /// [`user_exit`](Self::user_exit) first. Call it before the handler turns interrupts on.
     pub fn irq_enter(&self) -> Interrupt {
-        self.interrupt(Hook::IrqEnter)
+        // Only words: an NMI may have come while the CPU's own part is being used.
+        let cpu = self.cpus.get(self.platform.this_cpu()).filter(|cpu| cpu.is_online());
+        let was_extended = cpu.is_some_and(|cpu| {
+            cpu.note(Hook::IrqEnter);
+            let was_extended = cpu.seen.words.is_extended();
+            if was_extended {
+                cpu.seen.words.leave();
+            }
+            was_extended
+        });
+        Interrupt { was_extended, is_of_this_cpu: PhantomData }
     }
 
     /// The handler ends. Returns whether the tick must go on if the CPU returns to idle or user
@@ -218,7 +222,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// arrive within any other hook. On a CPU that is not online, or is coming or going, it
     /// protects nothing.
     pub fn nmi_enter(&self) -> Interrupt {
-        let interrupt = self.interrupt(Hook::IrqEnter);
+        let interrupt = self.irq_enter();
         if !interrupt.was_extended {
             // Full fence: the hook that was interrupted may have left idle, and not yet come to the
             // fence of `Words::leave`, of which the sections here have the same need [KN-1].
@@ -236,19 +240,5 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         if interrupt.was_extended {
             cpu.seen.words.enter();
         }
-    }
-
-    fn interrupt(&self, hook: Hook) -> Interrupt {
-        // Only words: an NMI may have come while the CPU's own part is being used.
-        let Some(cpu) = self.cpus.get(self.platform.this_cpu()).filter(|cpu| cpu.is_online())
-        else {
-            return Interrupt::new(false);
-        };
-        cpu.note(hook);
-        let was_extended = cpu.seen.words.is_extended();
-        if was_extended {
-            cpu.seen.words.leave();
-        }
-        Interrupt::new(was_extended)
     }
 }

@@ -19,8 +19,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// section. On the boot CPU this is the very first hook.
     pub fn cpu_starting(&self, cpu: usize) {
         let _irq = self.platform.irq_off();
-        let is_here = self.platform.this_cpu() == cpu;
-        if !self.check(Hook::CpuStarting, is_here, "called on another CPU")
+        if !self.is_here(Hook::CpuStarting, cpu)
             || !self.moves_on(Hook::CpuStarting, cpu, phase::OFFLINE, phase::STARTING)
         {
             return;
@@ -35,8 +34,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// CPU `cpu`, the current one, is online: threads may run there, and queue callbacks.
     pub fn cpu_online(&self, cpu: usize) {
         let _irq = self.platform.irq_off();
-        let is_here = self.platform.this_cpu() == cpu;
-        if self.check(Hook::CpuOnline, is_here, "called on another CPU")
+        if self.is_here(Hook::CpuOnline, cpu)
             && self.moves_on(Hook::CpuOnline, cpu, phase::STARTING, phase::ONLINE)
         {
             self.cpus[cpu].note(Hook::CpuOnline);
@@ -50,9 +48,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     #[must_use = "a CPU that is refused has to go on"]
     pub fn cpu_dying(&self, cpu: usize) -> bool {
         let _irq = self.platform.irq_off();
-        let is_here = self.platform.this_cpu() == cpu;
         // All is checked before anything is changed.
-        if !self.check(Hook::CpuDying, is_here, "called on another CPU") {
+        if !self.is_here(Hook::CpuDying, cpu) {
             return false;
         }
         let is_free = self.on(Hook::CpuDying, |at| at.own.place == Place::Kernel);

@@ -127,6 +127,12 @@ impl Misuses {
 }
 
 impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
+    /// Whether a hook for that CPU is called there. The caller has turned interrupts off.
+    #[track_caller]
+    pub(crate) fn is_here(&self, hook: Hook, cpu: usize) -> bool {
+        self.check(hook, self.platform.this_cpu() == cpu, "called on another CPU")
+    }
+
     /// Returns `is_right`. If that is false, counts a misuse of the hook; the caller refuses it.
     ///
     /// # Panics

@@ -97,14 +97,11 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// A callback that unwinds counts as run.
     pub fn run_callbacks(&self, cpu: usize, budget: u64) -> bool {
         let thread = self.platform.thread();
-        let is_here =
-            |at: usize| self.check(Hook::RunCallbacks, at == cpu, "called on another CPU");
         let begun = self.on_awake(Hook::RunCallbacks, |at| {
-            let cpu = &self.cpus[at.cpu];
-            let runs = is_here(at.cpu) && !cpu.is_run_by(None);
+            let runs = self.is_here(Hook::RunCallbacks, cpu) && !self.cpus[cpu].is_run_by(None);
             runs.then(|| {
                 // Relaxed: what follows is this thread's own.
-                cpu.seen.runner.store(thread.wrapping_add(1), Ordering::Relaxed);
+                self.cpus[cpu].seen.runner.store(thread.wrapping_add(1), Ordering::Relaxed);
                 at.own.tree.batch(&self.options.tree).min(budget)
             })
         });
@@ -114,7 +111,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         for _ in 0..count {
             let next = self.on_awake(Hook::RunCallbacks, |at| {
                 // Another that runs them meanwhile may have taken some of these.
-                let is_ready = is_here(at.cpu) && at.own.tree.callbacks.ready() != 0;
+                let is_ready =
+                    self.is_here(Hook::RunCallbacks, cpu) && at.own.tree.callbacks.ready() != 0;
                 let next = if is_ready { at.own.queue.pop() } else { None }?;
                 // No later, since only this CPU writes its bytes, and a callback may end on
                 // another. So an object is not counted any more while its callback runs.
@@ -142,13 +140,13 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         // Full fence: the caller's update comes before the look [KN-1]. Pairs with the fence with
         // which a grace period begins: one that is not seen here scans after the update.
         fence(Ordering::SeqCst);
-        self.sequence().snapshot()
+        self.told.sequence().snapshot()
     }
 
     /// Whether the grace period of `cookie` has ended. If so, the caller sees everything that was
     /// done in the sections before it.
     pub fn poll(&self, cookie: Cookie) -> bool {
-        self.sequence().is_done(cookie)
+        self.told.sequence().is_done(cookie)
     }
 
     /// Waits for a full grace period from here on, unless that of `cookie` has ended. So it waits
@@ -206,7 +204,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         });
         let (cookie, is_alone) = started.ok_or(Refused::Offline)?;
         let polls = is_expedited || is_alone;
-        let asked = RefCell::new((self.sequence(), CpuSet::EMPTY));
+        let asked = RefCell::new((self.told.sequence(), CpuSet::EMPTY));
         let done = || {
             if polls && !self.poll(cookie) {
                 self.on_awake(Hook::Synchronize, |at| at.expedite(&mut asked.borrow_mut()));

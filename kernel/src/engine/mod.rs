@@ -111,10 +111,14 @@ pub trait Host {
     /// lost.
     fn timer_off(&mut self) {}
     /// The engine accesses one of its cache lines.
-    fn touch(&mut self, line: Line, access: Access);
+    fn touch(&mut self, line: Line, access: Access) {
+        let _ = (line, access);
+    }
     /// Whether the engine has lately had more than its share of CPU time, for work in the
     /// background.
-    fn is_over_budget(&self) -> bool;
+    fn is_over_budget(&self) -> bool {
+        false
+    }
     /// A grace period begins; `of` distinguishes those of different CPUs, if each CPU has its own.
     fn began(&mut self, of: usize);
     /// It has ended.

@@ -32,8 +32,9 @@ mod demand;
 
 pub use demand::{Begin, Demand, Parameters, ScanAgain, begin, callbacks_at_once, scan_again};
 
+use grace::Urgency;
+use grace::limit::{self, Amount};
 use grace::steps::{Intact, Steps};
-use grace::{Urgency, limit};
 
 use super::alarm::Alarm;
 use super::callbacks::Callbacks;
@@ -75,13 +76,6 @@ const BACKLOG: Line = Line::Global(1);
 /// CPUs in an extended quiescent state that have callbacks there.
 const SLEEPERS: Line = Line::Global(2);
 
-/// What a CPU has last reported of its backlog; and the sum of that.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Backlog {
-    objects: u64,
-    bytes: u64,
-}
-
 /// The engine.
 ///
 /// A quiescent state costs a write to the CPU's own line and a look into its mailbox; a callback a
@@ -93,8 +87,9 @@ pub struct OnDemand<A: Store, S: Steps = Intact> {
     parameters: Parameters,
     scan: Scan<A>,
     callbacks: A::Of<Callbacks>,
-    told: A::Of<Backlog>,
-    backlog: Backlog,
+    /// What each CPU has last reported of its backlog; and the sum of that.
+    told: A::Of<Amount>,
+    backlog: Amount,
     /// The grace period that began last.
     number: u32,
     /// The one that ended last: `number`, or the one before.
@@ -129,8 +124,8 @@ impl<A: Store, S: Steps> OnDemand<A, S> {
             parameters,
             scan: Scan::new(store, start),
             callbacks: store.of(store.cpus(), Callbacks::EMPTY),
-            told: store.of(store.cpus(), Backlog::default()),
-            backlog: Backlog::default(),
+            told: store.of(store.cpus(), Amount::NONE),
+            backlog: Amount::NONE,
             number: start.number,
             finished: start.number,
             wanted: start.number,
@@ -152,7 +147,7 @@ impl<A: Store, S: Steps> OnDemand<A, S> {
     }
 
     fn is_near_limit(&self) -> bool {
-        let Backlog { objects, bytes } = self.backlog;
+        let Amount { objects, bytes } = self.backlog;
         !self.steps.omits("expedite-near-limit")
             && (limit::presses(objects, self.parameters.backlog_objects_max)
                 || limit::presses(bytes, self.parameters.backlog_bytes_max))
@@ -177,7 +172,7 @@ impl<A: Store, S: Steps> OnDemand<A, S> {
     /// Tells what `cpu` holds, if that has changed enough. Returns whether it has.
     fn tell(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let (callbacks, told) = (&self.callbacks[cpu], &mut self.told[cpu]);
-        let holds = Backlog { objects: callbacks.count(), bytes: callbacks.bytes() };
+        let holds = Amount { objects: callbacks.count(), bytes: callbacks.bytes() };
         let cpus = self.scan.counters.cpus() as u64;
         let share = |max: u64| (max / 4 / cpus).max(1);
         if holds.objects.abs_diff(told.objects) < share(self.parameters.backlog_objects_max)
@@ -186,8 +181,7 @@ impl<A: Store, S: Steps> OnDemand<A, S> {
             return false;
         }
         host.touch(BACKLOG, Access::Atomic);
-        self.backlog.objects = self.backlog.objects - told.objects + holds.objects;
-        self.backlog.bytes = self.backlog.bytes - told.bytes + holds.bytes;
+        self.backlog = self.backlog.minus(*told).plus(holds);
         *told = holds;
         true
     }
