@@ -211,7 +211,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         /// [`PerCpu`](crate::engine::poll::PerCpu), or any engine of [`Any`](crate::Any), four
         /// bytes times the square of `CPUS` more.
         pub fn new(platform: P, options: Options) -> Self {
-            const { assert!(0 < CPUS && CPUS <= CpuSet::CPUS, "a kernel has from 1 to 1,024 CPUs") };
+            const { assert!(0 < CPUS && CPUS <= CpuSet::CPUS, "there are 1 to 1,024 CPUs") };
             let share = Amount {
                 objects: at_least_one(options.callbacks_max / CPUS as u64),
                 bytes: at_least_one(options.bytes_max / CPUS as u64),

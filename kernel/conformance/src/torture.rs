@@ -461,12 +461,7 @@ unsafe fn grow_once<M: Machine>(head: NonNull<HeadOf<M>>) {
 fn poll_cookie<M: Machine>() {
     let rcu = M::RCU;
     let cookie = rcu.cookie();
-    for _ in 0..20 {
-        if rcu.poll(cookie) {
-            return;
-        }
-        M::sleep_ticks(1);
-    }
+    (0..20).take_while(|_| !rcu.poll(cookie)).for_each(|_| M::sleep_ticks(1));
     rcu.wait(cookie);
 }
 
