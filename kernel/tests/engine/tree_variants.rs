@@ -155,6 +155,45 @@ fn today_interrupts_a_tickless_hold_out_at_once_and_then_seldom() {
     assert!(log.raised.contains(&1), "its tick is forced on");
 }
 
+/// CPU 1 without ticks in the kernel, where it has not noticed the grace period that CPU 0 has asked
+/// for, when the second scan has found it.
+fn tickless_holdout(variant: Variant) -> (Tree<Fixed<MAX>>, Recorder) {
+    let options = Options::new(variant, HZ, 2);
+    let mut tree = Tree::new(options, Fixed::<MAX>(2)).with_tickless([1]);
+    let mut log = Recorder::default();
+    tree.queue(0, CALLBACK, &mut log);
+    tree.softirq(0, &mut log);
+    (0..2).for_each(|_| tree.timer(0, &mut log));
+    assert!(log.raised.contains(&1), "{variant:?}: it has not noticed");
+    tree.softirq(1, &mut log);
+    log.raised.clear();
+    (tree, log)
+}
+
+/// The softirq that a scan raises makes it aware; its own, that it has passed, reports.
+#[test]
+fn a_tickless_hold_out_is_told_once_and_reports_by_itself() {
+    for variant in [Variant::V3_15, Variant::v0(), Variant::v1(HZ), Variant::v2(HZ), Variant::Today]
+    {
+        let (mut tree, mut log) = tickless_holdout(variant);
+        (0..5 * HZ).for_each(|_| tree.timer(0, &mut log));
+        assert!(!log.raised.contains(&1), "{variant:?}: it has noticed");
+        tree.context_switch(1, &mut log);
+        assert!(log.raised.contains(&1), "{variant:?}: no tick finds that it has passed");
+        tree.softirq(1, &mut log);
+        assert!(!tree.is_holdout(0, 1), "{variant:?}");
+    }
+}
+
+/// By the interrupt alone only its pass through the scheduler would.
+#[test]
+fn today_lets_the_next_cond_resched_of_a_tickless_hold_out_count() {
+    let (mut tree, mut log) = tickless_holdout(Variant::Today);
+    tree.cond_resched(1, &mut log);
+    tree.softirq(1, &mut log);
+    assert!(!tree.is_holdout(0, 1));
+}
+
 #[test]
 fn the_limit_of_a_pass_grows_with_what_is_ready_and_is_lifted_by_a_flood() {
     for (variant, queued, passes) in [
