@@ -155,8 +155,8 @@ fn today_interrupts_a_tickless_hold_out_at_once_and_then_seldom() {
     assert!(log.raised.contains(&1), "its tick is forced on");
 }
 
-/// CPU 1 without ticks in the kernel, where it has not noticed the grace period that CPU 0 has asked
-/// for, when the second scan has found it.
+/// CPU 1 without ticks in the kernel, where it has not noticed the grace period that CPU 0 has
+/// asked for, when the second scan has found it.
 fn tickless_holdout(variant: Variant) -> (Tree<Fixed<MAX>>, Recorder) {
     let options = Options::new(variant, HZ, 2);
     let mut tree = Tree::new(options, Fixed::<MAX>(2)).with_tickless([1]);
