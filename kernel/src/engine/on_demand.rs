@@ -94,12 +94,11 @@ pub struct OnDemand<A: Store, S: Steps = Intact> {
     number: u32,
     /// The one that ended last: `number`, or the one before.
     finished: u32,
-    /// The last ones that somebody needs; waits for; waits for in a hurry. Not before `finished`.
-    wanted: u32,
-    /// The CPU that needed `wanted` first.
+    /// The last one that somebody needs, for each urgency: at that, or at a greater one. Those for
+    /// which somebody waits are not before `finished`.
+    wanted: [u32; 3],
+    /// The CPU that needed the last one first.
     wanted_by: usize,
-    waited_for: u32,
-    expedited: u32,
     /// CPUs that were asked to pass through the scheduler and report.
     forced: Mask<A>,
     /// CPUs with callbacks that a caller waits for.
@@ -128,10 +127,8 @@ impl<A: Store, S: Steps> OnDemand<A, S> {
             backlog: Amount::NONE,
             number: start.number,
             finished: start.number,
-            wanted: start.number,
+            wanted: [start.number; 3],
             wanted_by: 0,
-            waited_for: start.number,
-            expedited: start.number,
             forced: Mask::new(store),
             waiters: Mask::new(store),
             sleepers: Mask::new(store),
@@ -154,15 +151,10 @@ impl<A: Store, S: Steps> OnDemand<A, S> {
     }
 
     fn demand(&self, host: &dyn Host) -> Demand {
-        let urgency = if is_after(self.expedited, self.finished) {
-            Urgency::Expedited
-        } else if is_after(self.waited_for, self.finished) {
-            Urgency::Normal
-        } else {
-            Urgency::Background
-        };
+        let is_wanted = |urgency: &Urgency| is_after(self.wanted[*urgency as usize], self.finished);
+        let urgency = [Urgency::Expedited, Urgency::Normal].into_iter().find(is_wanted);
         Demand {
-            urgency,
+            urgency: urgency.unwrap_or(Urgency::Background),
             is_near_limit: self.is_near_limit(),
             is_over_budget: host.is_over_budget(),
             age_jiffies: self.age_jiffies,
@@ -224,7 +216,7 @@ impl<A: Store, S: Steps> OnDemand<A, S> {
             if self.in_progress() {
                 return self.wait(cpu, &demand, host);
             }
-            if !is_after(self.wanted, self.finished) {
+            if !is_after(self.wanted[0], self.finished) {
                 return self.alarm.turn_off(host);
             }
             match begin(&demand, &self.parameters) {
@@ -267,7 +259,7 @@ impl<A: Store, S: Steps> OnDemand<A, S> {
     fn finish(&mut self, host: &mut dyn Host) {
         self.finished = self.number;
         self.age_jiffies = 0;
-        for number in [&mut self.waited_for, &mut self.expedited] {
+        for number in &mut self.wanted[1..] {
             // So that it does not look new once the numbers have come round.
             if !is_after(*number, self.finished) {
                 *number = self.finished;
@@ -319,27 +311,21 @@ impl<A: Store, S: Steps> OnDemand<A, S> {
     /// Notes that grace period `number` is needed, at this urgency; the first CPU that needs
     /// it sees to it that it begins.
     fn want(&mut self, cpu: usize, number: u32, urgency: Urgency, host: &mut dyn Host) {
-        let is_after_all = |other| is_after(number, other);
-        let is_first = is_after_all(self.wanted);
-        let is_news = match urgency {
-            Urgency::Background => false,
-            Urgency::Normal => is_after_all(self.waited_for),
-            Urgency::Expedited => is_after_all(self.expedited),
-        };
+        let is_after_all = |urgency: Urgency| is_after(number, self.wanted[urgency as usize]);
+        let is_first = is_after_all(Urgency::Background);
         let waits = urgency != Urgency::Background;
+        let is_news = waits && is_after_all(urgency);
         if !is_first && !is_news && (!waits || self.waiters.contains(cpu)) {
             return;
         }
         host.touch(SHARED, Access::Lock);
+        // None is before another: each comes after the one that began last.
+        self.wanted[..=urgency as usize].fill(number);
         if is_first {
-            (self.wanted, self.wanted_by) = (number, cpu);
+            self.wanted_by = cpu;
         }
         if waits {
             self.waiters.insert(cpu);
-            self.waited_for = number;
-        }
-        if urgency == Urgency::Expedited {
-            self.expedited = number;
         }
         if is_news {
             self.call_attendant(cpu, host);
