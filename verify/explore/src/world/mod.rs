@@ -196,12 +196,12 @@ impl<M: Memory> World<M> {
                 ..ThreadState::default()
             });
         }
-        let start = scenario.start;
+        let start = scenario.start();
         // The mutants that cut numbers short do it where the driver handles them, so that the
         // machine believes that they are still wide.
         let is_cut = driver::number_mask(scenario, mutant).is_some();
         let number_bits = if is_cut { 32 } else { start.number_bits };
-        let machine = Machine::new(scenario.policy, Start { number_bits, ..start });
+        let machine = Machine::new(scenario.policy(), Start { number_bits, ..start });
         Self {
             memory: M::new(&layout(scenario, machine.number(), machine.sequence())),
             machine,

@@ -66,7 +66,7 @@ impl<M: Memory> World<M> {
     fn load_gp_ctr(&mut self, turn: &mut Turn<'_>) -> u64 {
         let order = if turn.is("relaxed-number-load") { Relaxed } else { Acquire };
         let value = if turn.scenario.threads[turn.me].liburcu {
-            word::entered(turn.scenario.start.number)
+            word::entered(turn.scenario.start().number)
         } else {
             self.memory.load(turn.me, Location::GP_CTR, order, turn.choice)
         };
