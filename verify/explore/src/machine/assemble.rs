@@ -255,20 +255,17 @@ impl Assembler<'_> {
                 Op::Add { at: self.at(at), by: self.number(by), order: self.order(order) }
             }
             ["locked-add", at, by, before, order] => {
-                self.locked_add((at, by), (|_, _| false, 0), before, order)
+                self.update([at, by, before, order], u64::wrapping_add, (|_, _| false, "0"))
             }
             ["locked-add-unless-is", at, by, value, before, order] => {
-                self.locked_add((at, by), (|a, b| a == b, self.number(value)), before, order)
+                self.update([at, by, before, order], u64::wrapping_add, (|a, b| a == b, value))
             }
-            ["locked-add-unless-bits", at, by, bits, before, order] => self.locked_add(
-                (at, by),
-                (|a, bits| a & bits != 0, self.number(bits)),
-                before,
-                order,
-            ),
+            ["locked-add-unless-bits", at, by, bits, before, order] => {
+                let unless = (|a, bits| a & bits != 0, bits);
+                self.update([at, by, before, order], u64::wrapping_add, unless)
+            }
             ["swap", at, value, before, order] => {
-                let (at, value, order) = (self.at(at), self.value(value), self.order(order));
-                Op::Swap { at, value, before: self.reg(before), order }
+                self.update([at, value, before, order], |_, value| value, (|_, _| false, "0"))
             }
             ["fence"] | ["barrier", "own"] => Op::Fence(Ordering::SeqCst),
             ["acquire-fence"] => Op::Fence(Ordering::Acquire),
@@ -341,15 +338,15 @@ impl Assembler<'_> {
         code.op(op);
     }
 
-    fn locked_add(
+    fn update(
         &self,
-        (at, by): (&str, &str),
-        unless: (fn(u64, u64) -> bool, u64),
-        before: &str,
-        order: &str,
+        [at, by, before, order]: [&str; 4],
+        how: fn(u64, u64) -> u64,
+        (unless, number): (fn(u64, u64) -> bool, &str),
     ) -> Op {
         let (at, by, order) = (self.at(at), self.value(by), self.order(order));
-        Op::LockedAdd { at, by, unless, before: self.reg(before), order }
+        let unless = (unless, self.number(number));
+        Op::Update { at, how, by, unless, before: self.reg(before), order }
     }
 
     fn order(&self, text: &str) -> Ordering {

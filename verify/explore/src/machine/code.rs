@@ -142,19 +142,14 @@ pub(super) enum Op {
         by: u64,
         order: Ordering,
     },
-    /// A locked addition, unless that holds of the word and the number; the value before goes into
-    /// a register.
-    LockedAdd {
+    /// A locked instruction, an addition or an exchange: what goes into the word is made of what
+    /// was there, and the value, unless that holds of the word and the number. The value before
+    /// goes into a register.
+    Update {
         at: At,
+        how: fn(u64, u64) -> u64,
         by: Value,
         unless: (fn(u64, u64) -> bool, u64),
-        before: Reg,
-        order: Ordering,
-    },
-    /// An exchange; the value before goes into a register.
-    Swap {
-        at: At,
-        value: Value,
         before: Reg,
         order: Ordering,
     },
