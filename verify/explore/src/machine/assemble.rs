@@ -261,8 +261,8 @@ impl Assembler<'_> {
                 self.update([at, by, before, order], u64::wrapping_add, (|a, b| a == b, value))
             }
             ["locked-add-unless-bits", at, by, bits, before, order] => {
-                let unless = (|a, bits| a & bits != 0, bits);
-                self.update([at, by, before, order], u64::wrapping_add, unless)
+                let has_any: fn(u64, u64) -> bool = |a, bits| a & bits != 0;
+                self.update([at, by, before, order], u64::wrapping_add, (has_any, bits))
             }
             ["swap", at, value, before, order] => {
                 self.update([at, value, before, order], |_, value| value, (|_, _| false, "0"))

@@ -29,7 +29,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use grace::{Action, Cookie, Event, Hint, Number, Sequence, word};
 
-use super::{At, Outcome, Turn, World, members};
+use super::{Asleep, At, Outcome, Turn, World, members};
 use crate::memory::{Location, Lock, Memory};
 use crate::scenario::{Flavour, Op, Scenario};
 
@@ -196,7 +196,7 @@ impl<M: Memory> World<M> {
         turn.tell(|| "drives no longer".into());
         self.driven = false;
         if !turn.is("nobody-is-notified") {
-            self.notify();
+            self.wake(Asleep::Turn);
         }
         self.held_by = None;
         self.memory.unlock(turn.me, Lock::Machine);
@@ -224,7 +224,7 @@ impl<M: Memory> World<M> {
             }
             Step::CountDown => {
                 if self.count_down(turn) {
-                    self.wake_driver(); // a superseded one may sleep there still
+                    self.wake(Asleep::Wake); // a superseded one may sleep there still
                 }
                 self.goto_step(turn, Step::SecondLook)
             }
@@ -445,7 +445,7 @@ impl<M: Memory> World<M> {
         self.memory.store(turn.me, Location::COMPLETED, sequence.to_bits(), order);
         turn.tell(|| format!("completed = {:#x}", sequence.to_bits()));
         if !turn.is("nobody-is-notified") {
-            self.notify();
+            self.wake(Asleep::Turn);
         }
         self.report_event(turn, Event::Completed)
     }

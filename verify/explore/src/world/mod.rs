@@ -300,7 +300,7 @@ impl<M: Memory> World<M> {
         self.registry.holdouts = 0;
         self.registry.pass = None;
         self.machine.observe(Event::Abandoned).expect("fits every step");
-        self.notify();
+        self.wake(Asleep::Turn);
         self.settle(turn.scenario);
         Outcome::Moved
     }
@@ -327,13 +327,10 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// Those who wait for the driver scan again.
-    fn notify(&mut self) {
-        for thread in &mut self.threads {
-            if thread.asleep == Some(Asleep::Turn) {
-                thread.asleep = None;
-            }
-        }
+    /// Those who sleep on this go on.
+    fn wake(&mut self, asleep: Asleep) {
+        let sleepers = self.threads.iter_mut().filter(|thread| thread.asleep == Some(asleep));
+        sleepers.for_each(|thread| thread.asleep = None);
     }
 
     fn litmus(&mut self, turn: &mut Turn<'_>, op: Op) -> Outcome {

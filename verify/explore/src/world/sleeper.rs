@@ -117,7 +117,7 @@ impl<M: Memory> World<M> {
                 let subtract = |count| u64::from((count as u32).wrapping_sub(withdrawn as u32));
                 self.memory.update(me, Location::WAKE, AcqRel, subtract);
             }
-            self.wake_driver();
+            self.wake(Asleep::Wake);
         }
         self.memory.unlock(me, Lock::Registry);
         self.next_action(turn)
