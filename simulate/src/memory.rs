@@ -118,7 +118,8 @@ pub(crate) struct Memory {
     steps: Vec<Step>,
     /// The clock: nothing happens before it any more.
     clock: Time,
-    seen: SlabUse,
+    /// What was counted.
+    pub(crate) seen: SlabUse,
 }
 
 /// Lines for each list operation of the page allocator: the block's own, its neighbour's, and the
@@ -326,16 +327,6 @@ impl Memory {
         }
         (wait_ns, held)
     }
-
-    /// What is counted from now on.
-    pub(crate) fn clear(&mut self) {
-        self.seen = SlabUse::default();
-    }
-
-    /// What was counted.
-    pub(crate) const fn seen(&self) -> SlabUse {
-        self.seen
-    }
 }
 
 #[cfg(test)]
@@ -366,7 +357,7 @@ mod tests {
                 memory.allocate(cpu, cpu as Time * 100_000_000, &COSTS);
             }
         }
-        memory.clear();
+        memory.seen = SlabUse::default();
         let begin = 1_000_000_000_000;
         memory.pass(begin);
         for cpu in 0..cpus {
@@ -375,7 +366,7 @@ mod tests {
                 now += memory.free(cpu, cpu, now / PICOS, &COSTS) + COSTS.callback;
             }
         }
-        let SlabUse { zone_lock_wait_ns, node_lock_wait_ns, frees, .. } = memory.seen();
+        let SlabUse { zone_lock_wait_ns, node_lock_wait_ns, frees, .. } = memory.seen;
         assert_eq!(frees, (cpus * OBJECTS) as u64);
         zone_lock_wait_ns + node_lock_wait_ns
     }
@@ -400,12 +391,12 @@ mod tests {
             for cpu in (0..OBJECTS).flat_map(|_| 0..8) {
                 memory.allocate(cpu, 0, &COSTS);
             }
-            memory.clear();
+            memory.seen = SlabUse::default();
             // A burst begins earlier on one CPU than on the next.
             for cpu in (0..8).flat_map(|cpu| [cpu; OBJECTS]) {
                 memory.free(cpu, cpu, 1_000_000, &COSTS);
             }
-            memory.seen().node_lock_visits
+            memory.seen.node_lock_visits
         };
         let (own, spread) = (visits(1), visits(8));
         assert!(own > 0 && spread > 4 * own, "{own} {spread}");
@@ -429,7 +420,7 @@ mod tests {
         let open = memory.open.iter().flatten().count() as u64;
         assert!(open > 4, "{open}");
         (0..64).for_each(|_| _ = memory.free(0, 0, 1_000_000, &COSTS));
-        assert_eq!(memory.seen().frees, 64 - open);
+        assert_eq!(memory.seen.frees, 64 - open);
         assert!(memory.objects[0].is_empty());
     }
 
@@ -477,7 +468,7 @@ mod tests {
             // Freed by the other CPU: its node is the same or another one.
             let mut now = 1_000_000;
             (0..objects).for_each(|_| now += memory.free(1, 0, now, &COSTS) / PICOS + 50_000);
-            (now, memory.seen().far_lock_visits)
+            (now, memory.seen.far_lock_visits)
         };
         let ((near, none), (far, some)) = (cost(2), cost(1));
         assert!(none == 0 && some > 20, "{none} {some}");
@@ -496,9 +487,9 @@ mod tests {
     fn the_zones_lock_is_held_for_all_list_operations() {
         let mut memory = memory(1, &[("slab_partial_objects", 0), ("slab_node_pages", 0)]);
         (0..OBJECTS).for_each(|_| _ = memory.allocate(0, 0, &COSTS));
-        memory.clear();
+        memory.seen = SlabUse::default();
         (0..OBJECTS).for_each(|_| _ = memory.free(0, 0, 1_000_000, &COSTS));
-        let SlabUse { zone_lock_visits: visits, zone_lock_held_ns: held, .. } = memory.seen();
+        let SlabUse { zone_lock_visits: visits, zone_lock_held_ns: held, .. } = memory.seen;
         assert!(visits > 30 && held / visits > 2 * 142, "{held} ns in {visits} visits");
     }
 }

@@ -110,9 +110,9 @@ fn report(world: World, engine: (&str, &[Parameter]), workload: (&str, &[Paramet
         iteration_ns: tally.iterations.summary(),
         worker_awake_max_ns: tally.worker_awake_max,
         machinery: tally.machinery,
-        lines: world.directory.traffic(),
-        slab: world.memory.as_ref().map(Memory::seen),
-        timeline: world.timeline.into_grace_periods(),
+        lines: world.directory.traffic,
+        slab: world.memory.as_ref().map(|memory| memory.seen),
+        timeline: world.timeline.shown,
     }
 }
 

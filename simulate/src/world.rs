@@ -12,8 +12,8 @@ use kernel::engine::{Access, Host, Line};
 use crate::cost::{PICOS, Picos};
 use crate::cpu::{Category, Cpu, Window};
 use crate::events::{Events, Time};
-use crate::line::Directory;
-use crate::memory::Memory;
+use crate::line::{Directory, Traffic};
+use crate::memory::{Memory, SlabUse};
 use crate::random::Random;
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -66,7 +66,7 @@ struct Queued {
 }
 
 /// The CPU time that the engine may have in the background: fills with time, empties with work.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct BudgetCredit {
     /// Picoseconds of credit.
     credit: i128,
@@ -80,7 +80,7 @@ const BUDGET_SPAN: Time = 100_000_000;
 const OVERSEEN_MAX: usize = 64;
 
 /// What an engine finds around it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct World {
     pub(crate) setup: Setup,
     pub(crate) window: Window,
@@ -94,7 +94,8 @@ pub(crate) struct World {
     /// The timer's number: what was asked before has another one.
     pub(crate) timer_ticket: u32,
     queues: Vec<VecDeque<Queued>>,
-    waiting: u64,
+    /// Callbacks that wait, over all CPUs.
+    pub(crate) waiting: u64,
     waiting_bytes: u64,
     /// Tasks that wait for a callback of theirs.
     tasks_waiting: u64,
@@ -116,23 +117,12 @@ impl World {
         Self {
             window: Window { from: setup.warm_up, to: setup.end() },
             cpus: (0..setup.cpus).map(|_| Cpu::new(random.split())).collect(),
-            events: Events::new(),
             directory: Directory::new(setup.cpus),
             memory,
-            tally: Tally::default(),
             timeline: Timeline::new(setup.timeline),
-            timer_ticket: 0,
             queues: vec![VecDeque::new(); setup.cpus],
-            waiting: 0,
-            waiting_bytes: 0,
-            tasks_waiting: 0,
-            is_waited_for: false,
-            budget: BudgetCredit { credit: 0, filled_at: 0 },
-            step: 0,
-            current: 0,
-            spent: 0,
-            spent_callbacks: 0,
             setup: setup.clone(),
+            ..Self::default()
         }
     }
 
@@ -143,8 +133,8 @@ impl World {
 
     /// The warm-up is over.
     pub(crate) fn begin_counting(&mut self) {
-        self.directory.clear_traffic();
-        self.memory.iter_mut().for_each(Memory::clear);
+        self.directory.traffic = Traffic::default();
+        self.memory.iter_mut().for_each(|memory| memory.seen = SlabUse::default());
         self.tally.callbacks.waiting_peak = self.waiting;
         self.tally.callbacks.waiting_bytes_peak = self.waiting_bytes;
     }
@@ -249,11 +239,6 @@ impl World {
             self.tally.machinery.ipis += u64::from(self.is_counted(at));
             self.on(at + self.setup.costs.ipi_latency / PICOS, cpu, what);
         }
-    }
-
-    /// Callbacks that wait, over all CPUs.
-    pub(crate) const fn waiting(&self) -> u64 {
-        self.waiting
     }
 
     /// Runs up to `count` callbacks of one moment, all of them at its end.

@@ -32,7 +32,7 @@ pub enum Placement {
 }
 
 /// The times of the fair scheduler, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SchedulerTimes {
     /// How long it takes until everybody has run once.
     pub latency_ns: u64,
