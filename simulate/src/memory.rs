@@ -236,13 +236,10 @@ impl Memory {
                     let work = Picos::from(pages) * self.page + lines;
                     self.list(cpu, at, (node, pages, irqsave), work, costs)
                 }
-                Step::Take { node, operations } => {
-                    self.seen.pages_taken += 1;
-                    self.fresh + self.zone(cpu, at, (node, operations, true), costs)
-                }
-                Step::GiveBack { node, operations } => {
-                    self.seen.pages_given_back += 1;
-                    self.fresh + self.zone(cpu, at, (node, operations, false), costs)
+                Step::Zone { node, operations, takes } => {
+                    self.seen.pages_taken += u64::from(takes);
+                    self.seen.pages_given_back += u64::from(!takes);
+                    self.fresh + self.zone(cpu, at, (node, operations, takes), costs)
                 }
             };
         }
