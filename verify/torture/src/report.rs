@@ -49,7 +49,7 @@ fn names<S: Serializer>(themes: &Themes, serializer: S) -> Result<S::Ok, S::Erro
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// No fault was found.
     Clean,
     /// A fault was found in the library as it is.
@@ -64,13 +64,13 @@ pub enum Verdict {
 
 /// What a run found: the document of `--json`.
 #[derive(Debug, serde::Serialize)]
-pub struct Report<'a> {
+pub(crate) struct Report<'a> {
     schema: &'static str,
     version: u32,
     #[serde(flatten)]
     setup: &'a Setup,
     interrupted: bool,
-    verdict: Verdict,
+    pub(crate) verdict: Verdict,
     elapsed_s: f64,
     reads: u64,
     /// Reads by the age of the block at the end of the section; the last place is "more".
@@ -155,7 +155,7 @@ impl Verdict {
     }
 
     /// The exit code that says so.
-    pub fn exit_code(self) -> u8 {
+    pub(crate) fn exit_code(self) -> u8 {
         match self {
             Self::Clean | Self::Caught => 0,
             Self::Faulty | Self::Missed => 1,
@@ -206,10 +206,6 @@ impl<'a> Report<'a> {
             faults: counts(|_| true, |kind| ledger.faults(kind)),
             first_fault: ledger.first_fault(),
         }
-    }
-
-    pub(crate) fn verdict(&self) -> Verdict {
-        self.verdict
     }
 
     /// Writes all of it for people, under the names that JSON has.
@@ -312,7 +308,7 @@ mod tests {
         for _ in 0..faults {
             ledger.fault(FaultKind::Age, "global domain", None, None, String::new);
         }
-        Report::new(&setup(mutant), &ledger, None, ending).verdict()
+        Report::new(&setup(mutant), &ledger, None, ending).verdict
     }
 
     #[test]

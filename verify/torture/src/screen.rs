@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::report::Report;
 
 /// Why there is no result.
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// An argument is wrong; the message says which, and what would be right.
     Usage(String),
     /// The system refused something.
@@ -41,7 +41,7 @@ impl fmt::Display for Failure {
 
 /// Plain text on standard output, and JSON in a file. Where the file is `-` there is JSON alone.
 #[derive(Debug)]
-pub struct Screen {
+pub(crate) struct Screen {
     json: Option<Sink>,
     /// What `rcu torture` says of where and by what the run was made.
     provenance: Option<Value>,
@@ -57,11 +57,8 @@ enum Sink {
 impl Screen {
     /// Writes JSON to this file, if one is named. It is opened here, and not emptied yet: a bad
     /// path costs no hour of torture.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn new(json: Option<PathBuf>) -> Result<Self, Failure> {
-        let open = |path: PathBuf| match path.as_os_str() == "-" {
+    pub(crate) fn new(json: Option<&Path>) -> Result<Self, Failure> {
+        let open = |path: &Path| match path.as_os_str() == "-" {
             true => Ok(Sink::Stdout),
             false => {
                 let mut options = OpenOptions::new();
