@@ -172,7 +172,7 @@ impl<'a> Report<'a> {
         ending: Ending,
     ) -> Self {
         use std::sync::atomic::Ordering::Relaxed;
-        let (ages, batches) = ledger.histograms();
+        let ages = ledger.histogram(|record| &record.ages);
         let has = |of_threads, of_sleepable| {
             setup.themes.has(Theme::Readers) && of_threads
                 || setup.themes.has(Theme::Sleepable) && of_sleepable
@@ -187,7 +187,7 @@ impl<'a> Report<'a> {
             reads: ages.iter().sum(),
             weak: setup.has_blocks() && ages[1..].iter().all(|&reads| reads == 0),
             ages,
-            batches,
+            batches: ledger.histogram(|record| &record.batches),
             reads_by_kind: counts(
                 |kind: ReaderKind| has(kind.is_of_threads(), kind.is_of_sleepable()),
                 |kind| ledger.reads(kind),
@@ -204,7 +204,7 @@ impl<'a> Report<'a> {
                 |of| ledger.operations.get(of),
             ),
             faults: counts(|_| true, |kind| ledger.faults(kind)),
-            first_fault: ledger.first_fault(),
+            first_fault: ledger.first.get(),
         }
     }
 

@@ -208,7 +208,7 @@ mod tests {
         }
         ledger.records[0].begin(Step::Read);
         assert!(watch.look(0..2));
-        let fault = ledger.first_fault().expect("it is stuck");
+        let fault = ledger.first.get().expect("it is stuck");
         assert_eq!(ledger.faults(FaultKind::Stuck), 1);
         assert!(fault.detail.ends_with("b: updating by call and barrier"), "{}", fault.detail);
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, fence};
 
+use grace::limit::Amount;
 use quiescence::{AtLimit, Domain, Retire, tag::ThreadTag};
 
 use super::{Operation, ThreadContext};
@@ -18,23 +19,16 @@ use crate::ledger::Ledger;
 /// The largest object, in bytes.
 pub(crate) const LARGEST: usize = 4096;
 
-/// What may wait, at most; nothing said means that it is not checked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bound {
-    pub(crate) objects: u64,
-    pub(crate) bytes: u64,
-}
-
-impl Bound {
-    pub(crate) const NONE: Self = Self { objects: u64::MAX, bytes: u64::MAX };
-}
+/// What may wait where that is not checked.
+pub(crate) const UNBOUNDED: Amount = Amount { objects: u64::MAX, bytes: u64::MAX };
 
 /// The objects that wait in a domain.
 #[derive(Debug)]
 pub(crate) struct Tally {
     ledger: Arc<Ledger>,
     name: &'static str,
-    bound: Bound,
+    /// What may wait, at most.
+    bound: Amount,
     objects: AtomicI64,
     bytes: AtomicI64,
     admitted: AtomicU64,
@@ -42,7 +36,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new(context: &ThreadContext, name: &'static str, bound: Bound) -> Arc<Self> {
+    pub(crate) fn new(context: &ThreadContext, name: &'static str, bound: Amount) -> Arc<Self> {
         Arc::new(Self {
             ledger: Arc::clone(&context.ledger),
             name,
@@ -344,7 +338,7 @@ mod tests {
     fn one_object_or_one_byte_too_many_is_a_fault() {
         for (bytes, within) in [(8, true), (9, false)] {
             let context = context();
-            let tally = Tally::new(&context, "test", Bound { objects: 2, bytes: 16 });
+            let tally = Tally::new(&context, "test", Amount { objects: 2, bytes: 16 });
             let parcels = [tally.parcel(8), tally.parcel(bytes)];
             tally.admitted(8);
             tally.admitted(bytes);
@@ -355,7 +349,7 @@ mod tests {
             assert_eq!(context.ledger.faults(FaultKind::Count), 0);
         }
         let context = context();
-        let tally = Tally::new(&context, "test", Bound { objects: 1, bytes: 16 });
+        let tally = Tally::new(&context, "test", Amount { objects: 1, bytes: 16 });
         tally.admitted(8);
         tally.admitted(8);
         assert_eq!(context.ledger.faults(FaultKind::Limit), 1);
@@ -366,7 +360,7 @@ mod tests {
     #[test]
     fn whoever_runs_before_its_turn_or_twice_is_a_fault() {
         let context = context();
-        let tally = Tally::new(&context, "test", Bound::NONE);
+        let tally = Tally::new(&context, "test", UNBOUNDED);
         let callback_queue: Arc<CallbackQueue> = Arc::default();
         let ticket = |number| Ticket { callback_queue: Arc::clone(&callback_queue), number };
         (0..2).for_each(|number| ticket(number).check(&tally));
@@ -381,7 +375,7 @@ mod tests {
     fn every_shape_is_counted_as_what_the_library_takes_it_for() {
         let context = context();
         let domain = Domain::new();
-        let tally = Tally::new(&context, "test", Bound::NONE);
+        let tally = Tally::new(&context, "test", UNBOUNDED);
         let field = Field { context, domain, tally };
         for draw in 0..64 {
             let guard = field.domain.read(); // it waits
