@@ -24,7 +24,6 @@ const ALIVE: u64 = 0x616c_6976_6521;
 const DEAD: u64 = 0x6465_6164_2121;
 
 /// The objects of a theme. In a static: what was dropped too early may not lead anywhere.
-#[derive(Debug)]
 pub(crate) struct Live {
     /// Those that were made and are not dropped.
     count: AtomicU64,
@@ -59,7 +58,6 @@ impl Live {
 }
 
 /// Counts itself, and knows whether it is alive. No memory but its own.
-#[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Canary {
     /// For the allocator's own words, once it is freed.

@@ -19,7 +19,6 @@ use super::task::Task;
 pub(crate) const HISTOGRAM: usize = PIPE_LEN + 2;
 
 /// How often each of these was.
-#[derive(Debug)]
 pub(crate) struct Counts<T>(Vec<AtomicU64>, PhantomData<T>);
 
 impl<T: Named> Default for Counts<T> {
@@ -39,7 +38,6 @@ impl<T: Named> Counts<T> {
 }
 
 /// The shared state of a run.
-#[derive(Debug)]
 pub(crate) struct Ledger {
     stop: AtomicBool,
     started: Instant,
@@ -69,7 +67,7 @@ pub(crate) struct Fault {
 }
 
 /// A thread that lasts, as seen by the watchdog and by the report.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ThreadRecord {
     pub(crate) name: String,
     /// Grows while the thread gets on.
@@ -87,7 +85,7 @@ pub(crate) struct ThreadRecord {
 }
 
 /// Counts by a small number.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Histogram([AtomicU64; HISTOGRAM]);
 
 impl Histogram {

@@ -63,7 +63,7 @@ pub(crate) enum Verdict {
 }
 
 /// What a run found: the document of `--json`.
-#[derive(Debug, serde::Serialize)]
+#[derive(serde::Serialize)]
 pub(crate) struct Report<'a> {
     schema: &'static str,
     version: u32,
@@ -92,7 +92,6 @@ pub(crate) struct Report<'a> {
 }
 
 /// How often something was.
-#[derive(Debug)]
 struct Count<T> {
     of: T,
     count: u64,

@@ -11,7 +11,6 @@ use serde_json::Value;
 use crate::report::Report;
 
 /// Why there is no result.
-#[derive(Debug)]
 pub(crate) enum Failure {
     /// An argument is wrong; the message says which, and what would be right.
     Usage(String),
@@ -40,7 +39,6 @@ impl fmt::Display for Failure {
 }
 
 /// Plain text on standard output, and JSON in a file. Where the file is `-` there is JSON alone.
-#[derive(Debug)]
 pub(crate) struct Screen {
     json: Option<Sink>,
     /// What `rcu torture` says of where and by what the run was made.
@@ -48,7 +46,6 @@ pub(crate) struct Screen {
 }
 
 /// Where the JSON goes.
-#[derive(Debug)]
 enum Sink {
     Stdout,
     File(File),

@@ -45,7 +45,6 @@ pub(crate) const LOW_PRIORITY: &str = "reader of low priority";
 /// So the turns are not counted in which it is kept from running, but only until it has had a CPU
 /// as often as a wait needs it. What hangs for another reason, or takes more grace periods, is
 /// found.
-#[derive(Debug)]
 struct LowPriority {
     /// Which thread record is its.
     record: usize,
@@ -88,7 +87,6 @@ pub(crate) enum Ending {
 }
 
 /// Watches the threads of some thread records.
-#[derive(Debug)]
 pub(crate) struct Watch<'a> {
     pub(crate) ledger: &'a Ledger,
     pub(crate) interrupt: &'a AtomicBool,

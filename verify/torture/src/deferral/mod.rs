@@ -84,7 +84,6 @@ pub(crate) fn tuning(objects_max: u64, bytes_max: u64) -> Tuning {
 }
 
 /// What the threads share.
-#[derive(Debug)]
 struct Deferral {
     setup: Setup,
     flood: Domain<Private>,

@@ -23,7 +23,6 @@ pub(crate) const LARGEST: usize = 4096;
 pub(crate) const UNBOUNDED: Amount = Amount { objects: u64::MAX, bytes: u64::MAX };
 
 /// The objects that wait in a domain.
-#[derive(Debug)]
 pub(crate) struct Tally {
     ledger: Arc<Ledger>,
     name: &'static str,
@@ -94,7 +93,6 @@ impl Tally {
 }
 
 /// Counts itself, while it waits.
-#[derive(Debug)]
 pub(crate) struct Parcel {
     tally: Arc<Tally>,
     bytes: u64,
@@ -123,7 +121,7 @@ impl Drop for Parcel {
 pub(crate) static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// The callbacks of one thread that must run in order.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct CallbackQueue(AtomicU64);
 
 impl CallbackQueue {
@@ -134,7 +132,6 @@ impl CallbackQueue {
 }
 
 /// The place of a callback in its callback queue.
-#[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) callback_queue: Arc<CallbackQueue>,
     pub(crate) number: u64,
@@ -152,7 +149,7 @@ impl Ticket {
 }
 
 /// A domain, and what waits there.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Field<K: ThreadTag> {
     pub(crate) context: ThreadContext,
     pub(crate) domain: Domain<K>,
@@ -163,7 +160,6 @@ pub(crate) struct Field<K: ThreadTag> {
 pub(crate) type Later<K> = Box<dyn FnOnce(&Field<K>)>;
 
 /// An owner that is retired in a box, or as it is: two words, or many.
-#[derive(Debug)]
 pub(crate) struct Bundle<const WORDS: usize>(Parcel, [u64; WORDS]);
 
 /// The smallest object that is counted.
@@ -192,11 +188,9 @@ impl<K: ThreadTag> Drop for Chain<K> {
 }
 
 /// Its drop counts; it has no memory that could. The address of its box is 1, an odd one.
-#[derive(Debug)]
 struct Nothing;
 
 /// One word that is no address, though its lowest bit is set as in the words of the library's own.
-#[derive(Debug)]
 struct OddWord(usize);
 
 /// Objects that cannot count themselves: those without memory, and words. Taken, dropped.

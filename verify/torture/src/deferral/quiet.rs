@@ -19,7 +19,6 @@ const COUNT_MAX: u64 = 3000;
 const NAME: &str = "domain that is left alone";
 
 /// An object that has its place among those of its thread.
-#[derive(Debug)]
 struct Numbered(Parcel, Ticket);
 
 impl Drop for Numbered {

@@ -23,7 +23,6 @@ static LIVE: Live = Live::none();
 static RELEASED: AtomicU64 = AtomicU64::new(0);
 
 /// What a big reference is to. The object itself would not notice a second release.
-#[derive(Debug)]
 pub(crate) struct Value(Arc<Canary>);
 
 impl Drop for Value {
@@ -36,7 +35,6 @@ impl Drop for Value {
 pub(crate) type Handles = VecDeque<(BigRefHandle<Value>, u64)>;
 
 /// The reference of the moment.
-#[derive(Debug)]
 pub(crate) struct References(Mutex<Arc<BigRef<Value>>>);
 
 impl References {

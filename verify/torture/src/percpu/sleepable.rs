@@ -51,7 +51,7 @@ const REST_MAX_US: u64 = 400;
 static STATIC: Srcu = Srcu::named("torture");
 
 /// A domain, however it is held.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Place {
     Static(&'static Srcu),
     Made(Arc<Srcu>),
