@@ -245,7 +245,7 @@ impl Assembler<'_> {
                     _ => u64::wrapping_sub,
                 };
                 let (to, order) = (self.reg(to), self.order(order));
-                let load = |at: &&str| code.op(Op::Load { to, how, at: self.at(at), order });
+                let load = |at: &&str| code.ops.push(Op::Load { to, how, at: self.at(at), order });
                 return places.iter().for_each(load);
             }
             ["store", at, value, order] => {
@@ -315,7 +315,7 @@ impl Assembler<'_> {
             ["counted"] => Op::Counted,
             ["set", to, value] => Op::Set(self.reg(to), self.value(value)),
             ["clear", ref regs @ ..] => {
-                let clear = |of: &&str| code.op(Op::Set(self.reg(of), Value::Is(0)));
+                let clear = |of: &&str| code.ops.push(Op::Set(self.reg(of), Value::Is(0)));
                 return regs.iter().for_each(clear);
             }
             ["raise", to, by] => Op::Calculate(self.reg(to), u64::wrapping_add, self.value(by)),
@@ -335,7 +335,7 @@ impl Assembler<'_> {
             ["goto", to] => Op::Goto(code.label(to)),
             _ => panic!("not an instruction: {words:?}"),
         };
-        code.op(op);
+        code.ops.push(op);
     }
 
     fn update(

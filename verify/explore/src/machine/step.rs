@@ -38,7 +38,7 @@ impl<M: Memory> World<M> {
             this_is_first = false;
             self.go_on(thread, next, turn.scenario);
             let pc = self.threads[thread].pc;
-            op = program.code.at(pc).filter(|_| program.code.is_joined(pc));
+            op = program.code.at(pc).filter(|_| program.code.joined.contains(&pc));
         }
         Outcome::Moved
     }
