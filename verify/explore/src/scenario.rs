@@ -48,23 +48,14 @@ pub struct Scenario {
 pub struct Thread {
     /// For traces.
     pub name: &'static str,
-    /// Which fences its reader uses.
-    pub flavour: Flavour,
+    /// It announces quiescent states; else light fences are at the ends of its sections.
+    pub is_qsbr: bool,
     /// Its reader is registered when the scenario begins.
     pub registered: bool,
     /// Its sections are another domain's, in which no grace period ever begins.
     pub liburcu: bool,
     /// What it does, in order.
     pub program: Vec<Op>,
-}
-
-/// How a thread reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flavour {
-    /// Light fences at the ends of sections.
-    Light,
-    /// Quiescent states, announced.
-    Qsbr,
 }
 
 /// One thing that a thread does; most take several steps.
@@ -209,7 +200,7 @@ impl Thread {
     pub fn reader(name: &'static str, program: &[Op]) -> Self {
         Self {
             name,
-            flavour: Flavour::Light,
+            is_qsbr: false,
             registered: true,
             liburcu: false,
             program: program.to_vec(),
@@ -218,7 +209,7 @@ impl Thread {
 
     /// A QSBR reader, registered from the start, offline.
     pub fn qsbr(name: &'static str, program: &[Op]) -> Self {
-        Self { flavour: Flavour::Qsbr, ..Self::reader(name, program) }
+        Self { is_qsbr: true, ..Self::reader(name, program) }
     }
 
     /// A thread that is not registered.

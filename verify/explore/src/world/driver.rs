@@ -31,7 +31,7 @@ use grace::{Action, Cookie, Event, Hint, Number, Sequence, word};
 
 use super::{Asleep, At, Outcome, Turn, World, members};
 use crate::memory::{Location, Lock, Memory};
-use crate::scenario::{Flavour, Op, Scenario};
+use crate::scenario::{Op, Scenario};
 
 /// How far a driver goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -271,8 +271,7 @@ impl<M: Memory> World<M> {
         }
         let own = u32::from(self.threads[me].registered);
         let alone = turn.is("always-alone") || self.registry.readers.count_ones() <= own;
-        let flavour = |thread: &usize| turn.scenario.threads[*thread].flavour;
-        let heavy = self.registered_but(me).iter().any(|thread| flavour(thread) == Flavour::Light);
+        let heavy = self.has_light_reader(turn);
         if !turn.is("alone-without-lock") {
             self.memory.lock(me, Lock::Registry);
             self.memory.unlock(me, Lock::Registry);
@@ -294,6 +293,11 @@ impl<M: Memory> World<M> {
     pub(super) fn registered_but(&self, me: usize) -> Vec<usize> {
         let is_registered = |thread: &usize| *thread != me && self.threads[*thread].registered;
         (0..self.threads.len()).filter(is_registered).collect()
+    }
+
+    /// Whether a reader with light fences is registered, other than the driver's own.
+    pub(super) fn has_light_reader(&self, turn: &Turn<'_>) -> bool {
+        self.registered_but(turn.me).iter().any(|reader| !turn.scenario.threads[*reader].is_qsbr)
     }
 
     /// The heavy fence in one step: what a mutant does too early.
