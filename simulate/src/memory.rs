@@ -234,12 +234,17 @@ impl Memory {
                     let lines = Picos::from(near) * costs.atomic_transfer
                         + Picos::from(far) * costs.far_atomic_transfer();
                     let work = Picos::from(pages) * self.page + lines;
-                    self.list(cpu, at, (node, pages, irqsave), work, costs)
+                    self.seen.node_pages += u64::from(pages);
+                    // The neighbours of a page on the list are where the lock was.
+                    let work = (work, 2 * u64::from(pages));
+                    self.visit(false, (cpu, at), (node, irqsave), work, costs)
                 }
                 Step::Zone { node, operations, takes } => {
                     self.seen.pages_taken += u64::from(takes);
                     self.seen.pages_given_back += u64::from(!takes);
-                    self.fresh + self.zone(cpu, at, (node, operations, takes), costs)
+                    let lines = LINES_PER_OPERATION * u64::from(operations);
+                    let work = (lines * self.zone_line, lines);
+                    self.fresh + self.visit(true, (cpu, at), (node, takes), work, costs)
                 }
             };
         }
@@ -247,62 +252,24 @@ impl Memory {
         cost
     }
 
-    /// A visit to the lock of a node's list.
-    fn list(
-        &mut self,
-        cpu: usize,
-        now: Time,
-        (node, pages, irqsave): (u32, u32, bool),
-        work: Picos,
-        costs: &Costs,
-    ) -> Picos {
-        self.seen.node_pages += u64::from(pages);
-        self.seen.node_lock_visits += 1;
-        // The neighbours of a page on the list are where the lock was.
-        let work = (work, 2 * u64::from(pages));
-        let (wait_ns, held) =
-            self.visit(|memory| &mut memory.lists, (cpu, now), (node, irqsave), work, costs);
-        self.seen.node_lock_contended += u64::from(wait_ns != 0);
-        self.seen.node_lock_wait_ns += wait_ns;
-        wait_ns * PICOS + held
-    }
-
-    /// A visit to a zone's lock.
-    fn zone(
-        &mut self,
-        cpu: usize,
-        now: Time,
-        (node, operations, irqsave): (u32, u32, bool),
-        costs: &Costs,
-    ) -> Picos {
-        if self.zone_line == 0 {
-            return 0;
-        }
-        self.seen.zone_lock_visits += 1;
-        let lines = LINES_PER_OPERATION * u64::from(operations);
-        let work = (lines * self.zone_line, lines);
-        let (wait_ns, held) =
-            self.visit(|memory| &mut memory.zones, (cpu, now), (node, irqsave), work, costs);
-        self.seen.zone_lock_contended += u64::from(wait_ns != 0);
-        self.seen.zone_lock_wait_ns += wait_ns;
-        self.seen.zone_lock_held_ns += held / PICOS;
-        wait_ns * PICOS + held
-    }
-
-    /// A visit to the lock of a node, of the list's or the zone's kind. What is done under it costs
-    /// so much, and more for so many lines if these come from another socket. Returns how long it
-    /// waits, in nanoseconds, and for how long it holds the lock, fetching its line included.
+    /// A visit to the lock of a node's list, or of its zone if that is taken. What is done under it
+    /// costs so much, and more for so many lines if these come from another socket. Returns what it
+    /// costs: it waits, fetches the lock's line, and works.
     fn visit(
         &mut self,
-        locks: fn(&mut Self) -> &mut Vec<Lock>,
+        is_zone: bool,
         (cpu, now): (usize, Time),
         (node, irqsave): (u32, bool),
         (work, lines): (Picos, u64),
         costs: &Costs,
-    ) -> (Time, Picos) {
+    ) -> Picos {
+        if is_zone && self.zone_line == 0 {
+            return 0;
+        }
         self.seen.far_lock_visits += u64::from(self.slab.node_of(cpu) != node);
         let (past, cpus) = (self.clock, self.cpus_per_node);
-        let lock = &mut locks(self)[node as usize];
+        let locks = if is_zone { &mut self.zones } else { &mut self.lists };
+        let lock = &mut locks[node as usize];
         let (fetch, read, farther) = match lock.visit(cpu, now, cpus) {
             Distance::Own => (costs.lock, costs.read_transfer, 0),
             Distance::Near => (costs.lock_transfer, costs.read_transfer, 0),
@@ -322,7 +289,17 @@ impl Memory {
             true => self.seen.irqsave_ns += spent_ns,
             false => self.seen.plain_lock_ns += spent_ns,
         }
-        (wait_ns, held)
+        if is_zone {
+            self.seen.zone_lock_visits += 1;
+            self.seen.zone_lock_contended += u64::from(wait_ns != 0);
+            self.seen.zone_lock_wait_ns += wait_ns;
+            self.seen.zone_lock_held_ns += held / PICOS;
+        } else {
+            self.seen.node_lock_visits += 1;
+            self.seen.node_lock_contended += u64::from(wait_ns != 0);
+            self.seen.node_lock_wait_ns += wait_ns;
+        }
+        wait_ns * PICOS + held
     }
 }
 

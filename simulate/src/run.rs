@@ -14,6 +14,7 @@ use crate::report::{Callbacks, CpuTime, Named, Report, VirtualMachine};
 use crate::setup::{Impossible, Setup};
 use crate::workload::Workload;
 use crate::world::World;
+use grace::steps::Intact;
 use kernel::engine::Engine;
 
 /// Runs a workload on a machine with an engine. The same arguments give the same report.
@@ -39,7 +40,7 @@ pub fn run_with_progress(
 ) -> Result<Option<Report>, Impossible> {
     setup.check()?;
     let named = (engine.name(), engine.parameters());
-    Ok(drive(setup, engine.build(setup), named, workload, progress))
+    Ok(drive(setup, engine.build_with(setup, Intact), named, workload, progress))
 }
 
 /// Runs a workload with any engine, which is called `name` in the report.
