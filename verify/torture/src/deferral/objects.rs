@@ -80,6 +80,15 @@ impl Tally {
         });
     }
 
+    /// The library has taken an object of so many bytes; or it has refused this, and may not have.
+    pub(crate) fn expect_admitted(&self, bytes: usize, is_taken: bool, what: &str) {
+        if is_taken {
+            self.admitted(bytes);
+        } else {
+            self.fault(FaultKind::Limit, || format!("{what} was refused"));
+        }
+    }
+
     pub(crate) fn fault(&self, kind: FaultKind, detail: impl FnOnce() -> String) {
         self.ledger.fault(kind, self.name, None, None, detail);
     }
@@ -314,13 +323,8 @@ pub(crate) fn chain<K: ThreadTag>(field: &Field<K>, left: u64) {
     let bytes = size_of::<Chain<K>>();
     let parcel = Some(field.tally.parcel(bytes));
     let link = Box::new(Chain { parcel, field: field.clone(), left });
-    match field.domain.retire(link) {
-        Ok(()) => field.tally.admitted(bytes),
-        // Dropped, it is retired over the limit.
-        Err(_refused) => {
-            field.tally.fault(FaultKind::Limit, || "a drop's retire() was refused".to_owned());
-        }
-    }
+    // Where it is refused it is dropped, and so retired over the limit.
+    field.tally.expect_admitted(bytes, field.domain.retire(link).is_ok(), "a drop's retire()");
 }
 
 #[cfg(test)]
