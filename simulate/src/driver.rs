@@ -85,7 +85,7 @@ impl Driver {
         }
         self.world.events.at(0, Event::Sample);
         loop {
-            let tick = self.ticks.next();
+            let tick = self.ticks.next;
             let until = tick.map_or(end, |(at, _)| at.min(end));
             if let Some(event) = self.world.events.next(until) {
                 self.pass_time(self.world.events.now());

@@ -40,7 +40,7 @@ pub(crate) struct Directory {
     cpus: usize,
     lines: Vec<State>,
     /// The clock: nothing happens before it any more.
-    clock: Time,
+    pub(crate) clock: Time,
     /// What accesses there were since the counts began.
     pub(crate) traffic: Traffic,
 }
@@ -138,11 +138,6 @@ impl Directory {
         self.traffic.lock_contended += u64::from(wait_ns != 0);
         self.traffic.lock_wait_ns += wait_ns;
         wait_ns * PICOS
-    }
-
-    /// The clock has come to this time: nothing happens before it any more.
-    pub(crate) fn pass(&mut self, clock: Time) {
-        self.clock = clock;
     }
 }
 

@@ -117,7 +117,7 @@ pub(crate) struct Memory {
     /// What an operation did.
     steps: Vec<Step>,
     /// The clock: nothing happens before it any more.
-    clock: Time,
+    pub(crate) clock: Time,
     /// What was counted.
     pub(crate) seen: SlabUse,
 }
@@ -162,11 +162,6 @@ impl Memory {
             clock: 0,
             seen: SlabUse::default(),
         })
-    }
-
-    /// The clock has come to this time: nothing happens before it any more.
-    pub(crate) fn pass(&mut self, clock: Time) {
-        self.clock = clock;
     }
 
     /// `cpu` allocates an object, and queues a callback for another one next: what that costs it.
@@ -333,7 +328,7 @@ mod tests {
         }
         memory.seen = SlabUse::default();
         let begin = 1_000_000_000_000;
-        memory.pass(begin);
+        memory.clock = begin;
         for cpu in 0..cpus {
             let mut now = (begin + starts(cpu)) * PICOS;
             for _ in 0..OBJECTS {

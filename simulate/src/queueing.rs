@@ -158,9 +158,7 @@ pub fn run(shape: Loop, bus: Bus, sections: u64, seed: u64) -> Outcome {
 impl Network {
     fn until(&mut self, sections: u64) {
         while self.outcome.sections < sections {
-            let Some((cpu, next)) = self.events.next(Time::MAX) else {
-                return;
-            };
+            let Some((cpu, next)) = self.events.next(Time::MAX) else { return };
             match next {
                 Next::Wants => {
                     self.wanted_at[cpu] = Some(self.events.now());
@@ -198,9 +196,7 @@ impl Network {
 
     /// Begins with the first in the queue. What it costs depends on the CPU that has the line now.
     fn serve(&mut self) {
-        let Some(&(cpu, request)) = self.queue.front() else {
-            return;
-        };
+        let Some(&(cpu, request)) = self.queue.front() else { return };
         let is_mine = self.copies[cpu] == Copy::Exclusive;
         let is_shared = self.copies.contains(&Copy::Shared);
         let cost_ns = match request {

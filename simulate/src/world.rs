@@ -142,7 +142,7 @@ impl World {
     /// An engine's call begins on `cpu`.
     pub(crate) fn open(&mut self, cpu: usize, cost: Picos) {
         self.current = cpu;
-        self.directory.pass(self.events.now());
+        self.directory.clock = self.events.now();
         self.is_waited_for = self.tasks_waiting != 0;
         self.spent = cost;
         self.spent_callbacks = 0;
@@ -224,7 +224,7 @@ impl World {
     /// The task of `cpu` allocates the objects of callbacks that it queues next.
     pub(crate) fn allocate(&mut self, cpu: usize, count: u32) {
         let Some(memory) = &mut self.memory else { return };
-        memory.pass(self.events.now());
+        memory.clock = self.events.now();
         for _ in 0..count {
             let cost = memory.allocate(cpu, self.cpus[cpu].at, &self.setup.costs);
             self.cpus[cpu].charge(Category::Kernel, cost, self.window);
@@ -247,7 +247,7 @@ impl World {
         let migration = if owner == self.current { 0 } else { costs.callback_transfer };
         self.spent_callbacks += (costs.callback + migration) * count;
         if let (Some(memory), false) = (&mut self.memory, queued.waited_for) {
-            memory.pass(self.events.now());
+            memory.clock = self.events.now();
             for _ in 0..count {
                 let spent = self.spent + self.spent_callbacks;
                 let now = self.cpus[self.current].time_after(spent);

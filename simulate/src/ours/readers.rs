@@ -40,10 +40,7 @@ enum State {
     Outside,
     /// In a section (or between two quiescent states) since `began`, for another `left` of running
     /// time.
-    Inside {
-        began: Time,
-        left: Time,
-    },
+    Inside { began: Time, left: Time },
 }
 
 /// The number that readers record, since when, and the one before.

@@ -73,7 +73,7 @@ impl SchedulerTimes {
             min_granularity_ns: slice_ns,
             wakeup_granularity_ns: 0,
             protected_ns: slice_ns,
-            migration_cost_ns: 500_000,
+            ..Self::cfs(cpus)
         }
     }
 }
