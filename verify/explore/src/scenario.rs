@@ -198,13 +198,7 @@ fn turn(program: &mut [Op], holds: fn(&[Op]) -> bool) {
 impl Thread {
     /// A reader with light fences, registered from the start.
     pub fn reader(name: &'static str, program: &[Op]) -> Self {
-        Self {
-            name,
-            is_qsbr: false,
-            registered: true,
-            liburcu: false,
-            program: program.to_vec(),
-        }
+        Self { name, is_qsbr: false, registered: true, liburcu: false, program: program.to_vec() }
     }
 
     /// A QSBR reader, registered from the start, offline.

@@ -33,7 +33,7 @@ macro_rules! whole {
         $(mod $module {
             #[test]
             fn every_scenario_is_safe() {
-                super::none(&super::unsafe_scenarios(&$world, super::LIMIT, |_, _| true));
+                super::none(&super::unsafe_with(&$world, None, super::LIMIT, |_, _| true));
             }
 
             #[test]
@@ -76,14 +76,6 @@ fn unsafe_with(
         }
     }
     found
-}
-
-fn unsafe_scenarios(
-    world: &World,
-    limit: usize,
-    is_asked: impl Fn(&dyn Explored, Model) -> bool,
-) -> Vec<String> {
-    unsafe_with(world, None, limit, is_asked)
 }
 
 /// Explores each harmless fault in all scenarios. Returns those where it does harm.
