@@ -89,6 +89,9 @@ pub(crate) struct Report<'a> {
     deferred: Vec<Count<Operation>>,
     faults: Vec<Count<FaultKind>>,
     first_fault: Option<&'a Fault>,
+    /// What `rcu torture` says of where and by what the run was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provenance: Option<serde_json::Value>,
 }
 
 /// How often something was.
@@ -172,6 +175,7 @@ impl<'a> Report<'a> {
     ) -> Self {
         use std::sync::atomic::Ordering::Relaxed;
         let ages = ledger.histogram(|record| &record.ages);
+        let provenance = std::env::var("RCU_PROVENANCE").ok();
         let has = |of_threads, of_sleepable| {
             setup.themes.has(Theme::Readers) && of_threads
                 || setup.themes.has(Theme::Sleepable) && of_sleepable
@@ -204,6 +208,7 @@ impl<'a> Report<'a> {
             ),
             faults: counts(|_| true, |kind| ledger.faults(kind)),
             first_fault: ledger.first.get(),
+            provenance: provenance.and_then(|text| serde_json::from_str(&text).ok()),
         }
     }
 

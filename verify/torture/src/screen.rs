@@ -41,8 +41,6 @@ impl fmt::Display for Failure {
 /// Plain text on standard output, and JSON in a file. Where the file is `-` there is JSON alone.
 pub(crate) struct Screen {
     json: Option<Sink>,
-    /// What `rcu torture` says of where and by what the run was made.
-    provenance: Option<Value>,
 }
 
 /// Where the JSON goes.
@@ -64,9 +62,7 @@ impl Screen {
         };
         let json = json.map(open).transpose();
         let json = json.map_err(|error| Failure::io("cannot write the file of --json", error))?;
-        let provenance = std::env::var("RCU_PROVENANCE").ok();
-        let provenance = provenance.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(Self { json, provenance })
+        Ok(Self { json })
     }
 
     fn is_muted(&self) -> bool {
@@ -110,17 +106,8 @@ impl Screen {
 
     /// The whole result, if it is asked for.
     pub(crate) fn json(&self, report: &Report<'_>) -> io::Result<()> {
-        #[derive(Serialize)]
-        struct Document<'a> {
-            #[serde(flatten)]
-            report: &'a Report<'a>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            provenance: &'a Option<Value>,
-        }
-
         let Some(sink) = &self.json else { return Ok(()) };
-        let document = Document { report, provenance: &self.provenance };
-        let text = serde_json::to_string_pretty(&document)?;
+        let text = serde_json::to_string_pretty(report)?;
         match sink {
             Sink::Stdout => writeln!(io::stdout(), "{text}"),
             Sink::File(file) => {
