@@ -27,8 +27,8 @@ const DEAD: u64 = 0x6465_6164_2121;
 pub(crate) struct Live {
     /// Those that were made and are not dropped.
     count: AtomicU64,
-    /// The last serial that was given out.
-    serial: AtomicU64,
+    /// The last serial that was given out: so many were.
+    pub(crate) serial: AtomicU64,
 }
 
 impl Live {
@@ -39,11 +39,6 @@ impl Live {
     /// A serial that no object has; those that a thread gets increase.
     pub(crate) fn next_serial(&self) -> u64 {
         self.serial.fetch_add(1, Relaxed) + 1
-    }
-
-    /// How many serials were given out.
-    pub(crate) fn serials(&self) -> u64 {
-        self.serial.load(Relaxed)
     }
 
     /// When all threads have ended and so many are still in their places: looks for others, and for

@@ -219,7 +219,7 @@ fn cast(setup: &Setup) -> io::Result<Fixture> {
         places::cast(&mut fixture, setup);
     }
     deferral::cast(&mut fixture, setup);
-    themes.iter().for_each(|theme| percpu::cast(&mut fixture, theme, setup.cpus));
+    themes.0.iter().for_each(|theme| percpu::cast(&mut fixture, *theme, setup.cpus));
     if themes.has(Theme::Maps) {
         maps::cast(&mut fixture, setup.engine);
     }

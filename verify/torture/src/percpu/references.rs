@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex};
 
 use quiescence::sync::{BigRef, BigRefHandle};
@@ -94,7 +94,7 @@ impl References {
         lock(&self.0).kill();
         LIVE.expect(context, "BigRef", 0);
         // Acquire: pairs with the Release in the drop.
-        let (made, released) = (LIVE.serials(), RELEASED.load(Acquire));
+        let (made, released) = (LIVE.serial.load(Relaxed), RELEASED.load(Acquire));
         context.expect(made == released, FaultKind::Freed, "BigRef", || {
             format!("{made} values had references, {released} were released")
         });
