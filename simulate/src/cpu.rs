@@ -105,7 +105,7 @@ pub(crate) enum Category {
 const CATEGORIES: usize = 5;
 
 /// From when to when time is counted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
     pub(crate) from: Time,
     pub(crate) to: Time,

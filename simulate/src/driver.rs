@@ -85,7 +85,7 @@ impl Driver {
         }
         self.world.events.at(0, Event::Sample);
         loop {
-            let tick = self.ticks.next();
+            let tick = self.ticks.next;
             let until = tick.map_or(end, |(at, _)| at.min(end));
             if let Some(event) = self.world.events.next(until) {
                 self.pass_time(self.world.events.now());
@@ -404,7 +404,7 @@ impl Driver {
         if this_cpu.ticket != ticket {
             return;
         }
-        if this_cpu.at <= self.now && !this_cpu.in_eqs && self.world.waiting() != 0 {
+        if this_cpu.at <= self.now && !this_cpu.in_eqs && self.world.waiting != 0 {
             self.arrive(cpu);
             self.pass(cpu, Pass::Forced);
             self.settle(cpu);
@@ -479,7 +479,7 @@ impl Driver {
 
     fn sample(&mut self) {
         if self.world.is_counted(self.now) {
-            self.world.tally.waiting_sum += u128::from(self.world.waiting());
+            self.world.tally.waiting_sum += u128::from(self.world.waiting);
             self.world.tally.samples += 1;
         }
         self.world.fill_budget(self.now);

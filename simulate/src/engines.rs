@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use grace::Sequence;
-use grace::steps::{Intact, Steps};
+use grace::steps::Steps;
 use serde::Deserialize;
 
 use crate::Heap;
@@ -57,12 +57,7 @@ impl parameter::Kind for Kind {
 }
 
 impl EngineKind {
-    /// An engine of this kind for that machine.
-    pub fn build(&self, setup: &Setup) -> Box<dyn Engine> {
-        self.build_with(setup, Intact)
-    }
-
-    /// The same, possibly without one of its steps.
+    /// An engine of this kind for that machine, possibly without one of its steps.
     pub(crate) fn build_with(&self, setup: &Setup, steps: impl Steps + 'static) -> Box<dyn Engine> {
         let (cpus, start) = (setup.cpus, Start::default());
         match self.kind {

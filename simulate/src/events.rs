@@ -15,12 +15,14 @@ pub(crate) struct Events<E> {
     scheduled: u64,
 }
 
-impl<E: Ord> Events<E> {
+impl<E: Ord> Default for Events<E> {
     /// None, at time 0.
-    pub(crate) const fn new() -> Self {
+    fn default() -> Self {
         Self { heap: BinaryHeap::new(), now: 0, scheduled: 0 }
     }
+}
 
+impl<E: Ord> Events<E> {
     /// The time of the event that was taken last.
     pub(crate) const fn now(&self) -> Time {
         self.now
@@ -52,7 +54,7 @@ mod tests {
 
     #[test]
     fn events_come_in_order_of_time_and_then_of_scheduling() {
-        let mut events = Events::new();
+        let mut events = Events::default();
         events.at(20, 'c');
         events.at(10, 'a');
         events.at(10, 'b');

@@ -35,13 +35,14 @@ pub struct Traffic {
 }
 
 /// All lines.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Directory {
     cpus: usize,
     lines: Vec<State>,
     /// The clock: nothing happens before it any more.
-    clock: Time,
-    traffic: Traffic,
+    pub(crate) clock: Time,
+    /// What accesses there were since the counts began.
+    pub(crate) traffic: Traffic,
 }
 
 #[derive(Clone, Debug)]
@@ -138,20 +139,6 @@ impl Directory {
         self.traffic.lock_wait_ns += wait_ns;
         wait_ns * PICOS
     }
-
-    /// The clock has come to this time: nothing happens before it any more.
-    pub(crate) fn pass(&mut self, clock: Time) {
-        self.clock = clock;
-    }
-
-    /// What accesses there were since the counters were last cleared.
-    pub(crate) const fn traffic(&self) -> Traffic {
-        self.traffic
-    }
-
-    pub(crate) fn clear_traffic(&mut self) {
-        self.traffic = Traffic::default();
-    }
 }
 
 #[cfg(test)]
@@ -178,7 +165,7 @@ mod tests {
             assert_eq!(touch(&mut directory, 0, line, Access::Atomic), COSTS.atomic_transfer);
             assert_eq!(touch(&mut directory, 0, line, Access::Atomic), COSTS.atomic);
             assert_eq!(touch(&mut directory, 1, line, Access::Read), COSTS.read_transfer);
-            assert_eq!(directory.traffic().transfers, 4);
+            assert_eq!(directory.traffic.transfers, 4);
         }
     }
 
@@ -203,7 +190,7 @@ mod tests {
         assert_eq!(lock(&mut directory, 2, 1_010), (2 * hold_ns - 10) * PICOS);
         assert_eq!(lock(&mut directory, 3, 1_000 - hold_ns), 0, "it was not held yet");
         assert_eq!(lock(&mut directory, 0, 1_000 + 3 * hold_ns), 0, "nor any more");
-        let traffic = directory.traffic();
+        let traffic = directory.traffic;
         assert_eq!((traffic.lock_visits, traffic.lock_contended), (5, 2));
         assert_eq!(traffic.lock_wait_ns, 3 * hold_ns - 20);
     }

@@ -117,8 +117,9 @@ pub(crate) struct Memory {
     /// What an operation did.
     steps: Vec<Step>,
     /// The clock: nothing happens before it any more.
-    clock: Time,
-    seen: SlabUse,
+    pub(crate) clock: Time,
+    /// What was counted.
+    pub(crate) seen: SlabUse,
 }
 
 /// Lines for each list operation of the page allocator: the block's own, its neighbour's, and the
@@ -161,11 +162,6 @@ impl Memory {
             clock: 0,
             seen: SlabUse::default(),
         })
-    }
-
-    /// The clock has come to this time: nothing happens before it any more.
-    pub(crate) fn pass(&mut self, clock: Time) {
-        self.clock = clock;
     }
 
     /// `cpu` allocates an object, and queues a callback for another one next: what that costs it.
@@ -233,15 +229,17 @@ impl Memory {
                     let lines = Picos::from(near) * costs.atomic_transfer
                         + Picos::from(far) * costs.far_atomic_transfer();
                     let work = Picos::from(pages) * self.page + lines;
-                    self.list(cpu, at, (node, pages, irqsave), work, costs)
+                    self.seen.node_pages += u64::from(pages);
+                    // The neighbours of a page on the list are where the lock was.
+                    let work = (work, 2 * u64::from(pages));
+                    self.visit(false, (cpu, at), (node, irqsave), work, costs)
                 }
-                Step::Take { node, operations } => {
-                    self.seen.pages_taken += 1;
-                    self.fresh + self.zone(cpu, at, (node, operations, true), costs)
-                }
-                Step::GiveBack { node, operations } => {
-                    self.seen.pages_given_back += 1;
-                    self.fresh + self.zone(cpu, at, (node, operations, false), costs)
+                Step::Zone { node, operations, takes } => {
+                    self.seen.pages_taken += u64::from(takes);
+                    self.seen.pages_given_back += u64::from(!takes);
+                    let lines = LINES_PER_OPERATION * u64::from(operations);
+                    let work = (lines * self.zone_line, lines);
+                    self.fresh + self.visit(true, (cpu, at), (node, takes), work, costs)
                 }
             };
         }
@@ -249,62 +247,24 @@ impl Memory {
         cost
     }
 
-    /// A visit to the lock of a node's list.
-    fn list(
-        &mut self,
-        cpu: usize,
-        now: Time,
-        (node, pages, irqsave): (u32, u32, bool),
-        work: Picos,
-        costs: &Costs,
-    ) -> Picos {
-        self.seen.node_pages += u64::from(pages);
-        self.seen.node_lock_visits += 1;
-        // The neighbours of a page on the list are where the lock was.
-        let work = (work, 2 * u64::from(pages));
-        let (wait_ns, held) =
-            self.visit(|memory| &mut memory.lists, (cpu, now), (node, irqsave), work, costs);
-        self.seen.node_lock_contended += u64::from(wait_ns != 0);
-        self.seen.node_lock_wait_ns += wait_ns;
-        wait_ns * PICOS + held
-    }
-
-    /// A visit to a zone's lock.
-    fn zone(
-        &mut self,
-        cpu: usize,
-        now: Time,
-        (node, operations, irqsave): (u32, u32, bool),
-        costs: &Costs,
-    ) -> Picos {
-        if self.zone_line == 0 {
-            return 0;
-        }
-        self.seen.zone_lock_visits += 1;
-        let lines = LINES_PER_OPERATION * u64::from(operations);
-        let work = (lines * self.zone_line, lines);
-        let (wait_ns, held) =
-            self.visit(|memory| &mut memory.zones, (cpu, now), (node, irqsave), work, costs);
-        self.seen.zone_lock_contended += u64::from(wait_ns != 0);
-        self.seen.zone_lock_wait_ns += wait_ns;
-        self.seen.zone_lock_held_ns += held / PICOS;
-        wait_ns * PICOS + held
-    }
-
-    /// A visit to the lock of a node, of the list's or the zone's kind. What is done under it costs
-    /// so much, and more for so many lines if these come from another socket. Returns how long it
-    /// waits, in nanoseconds, and for how long it holds the lock, fetching its line included.
+    /// A visit to the lock of a node's list, or of its zone if that is taken. What is done under it
+    /// costs so much, and more for so many lines if these come from another socket. Returns what it
+    /// costs: it waits, fetches the lock's line, and works.
     fn visit(
         &mut self,
-        locks: fn(&mut Self) -> &mut Vec<Lock>,
+        is_zone: bool,
         (cpu, now): (usize, Time),
         (node, irqsave): (u32, bool),
         (work, lines): (Picos, u64),
         costs: &Costs,
-    ) -> (Time, Picos) {
+    ) -> Picos {
+        if is_zone && self.zone_line == 0 {
+            return 0;
+        }
         self.seen.far_lock_visits += u64::from(self.slab.node_of(cpu) != node);
         let (past, cpus) = (self.clock, self.cpus_per_node);
-        let lock = &mut locks(self)[node as usize];
+        let locks = if is_zone { &mut self.zones } else { &mut self.lists };
+        let lock = &mut locks[node as usize];
         let (fetch, read, farther) = match lock.visit(cpu, now, cpus) {
             Distance::Own => (costs.lock, costs.read_transfer, 0),
             Distance::Near => (costs.lock_transfer, costs.read_transfer, 0),
@@ -324,17 +284,17 @@ impl Memory {
             true => self.seen.irqsave_ns += spent_ns,
             false => self.seen.plain_lock_ns += spent_ns,
         }
-        (wait_ns, held)
-    }
-
-    /// What is counted from now on.
-    pub(crate) fn clear(&mut self) {
-        self.seen = SlabUse::default();
-    }
-
-    /// What was counted.
-    pub(crate) const fn seen(&self) -> SlabUse {
-        self.seen
+        if is_zone {
+            self.seen.zone_lock_visits += 1;
+            self.seen.zone_lock_contended += u64::from(wait_ns != 0);
+            self.seen.zone_lock_wait_ns += wait_ns;
+            self.seen.zone_lock_held_ns += held / PICOS;
+        } else {
+            self.seen.node_lock_visits += 1;
+            self.seen.node_lock_contended += u64::from(wait_ns != 0);
+            self.seen.node_lock_wait_ns += wait_ns;
+        }
+        wait_ns * PICOS + held
     }
 }
 
@@ -366,16 +326,16 @@ mod tests {
                 memory.allocate(cpu, cpu as Time * 100_000_000, &COSTS);
             }
         }
-        memory.clear();
+        memory.seen = SlabUse::default();
         let begin = 1_000_000_000_000;
-        memory.pass(begin);
+        memory.clock = begin;
         for cpu in 0..cpus {
             let mut now = (begin + starts(cpu)) * PICOS;
             for _ in 0..OBJECTS {
                 now += memory.free(cpu, cpu, now / PICOS, &COSTS) + COSTS.callback;
             }
         }
-        let SlabUse { zone_lock_wait_ns, node_lock_wait_ns, frees, .. } = memory.seen();
+        let SlabUse { zone_lock_wait_ns, node_lock_wait_ns, frees, .. } = memory.seen;
         assert_eq!(frees, (cpus * OBJECTS) as u64);
         zone_lock_wait_ns + node_lock_wait_ns
     }
@@ -400,12 +360,12 @@ mod tests {
             for cpu in (0..OBJECTS).flat_map(|_| 0..8) {
                 memory.allocate(cpu, 0, &COSTS);
             }
-            memory.clear();
+            memory.seen = SlabUse::default();
             // A burst begins earlier on one CPU than on the next.
             for cpu in (0..8).flat_map(|cpu| [cpu; OBJECTS]) {
                 memory.free(cpu, cpu, 1_000_000, &COSTS);
             }
-            memory.seen().node_lock_visits
+            memory.seen.node_lock_visits
         };
         let (own, spread) = (visits(1), visits(8));
         assert!(own > 0 && spread > 4 * own, "{own} {spread}");
@@ -429,7 +389,7 @@ mod tests {
         let open = memory.open.iter().flatten().count() as u64;
         assert!(open > 4, "{open}");
         (0..64).for_each(|_| _ = memory.free(0, 0, 1_000_000, &COSTS));
-        assert_eq!(memory.seen().frees, 64 - open);
+        assert_eq!(memory.seen.frees, 64 - open);
         assert!(memory.objects[0].is_empty());
     }
 
@@ -477,7 +437,7 @@ mod tests {
             // Freed by the other CPU: its node is the same or another one.
             let mut now = 1_000_000;
             (0..objects).for_each(|_| now += memory.free(1, 0, now, &COSTS) / PICOS + 50_000);
-            (now, memory.seen().far_lock_visits)
+            (now, memory.seen.far_lock_visits)
         };
         let ((near, none), (far, some)) = (cost(2), cost(1));
         assert!(none == 0 && some > 20, "{none} {some}");
@@ -496,9 +456,9 @@ mod tests {
     fn the_zones_lock_is_held_for_all_list_operations() {
         let mut memory = memory(1, &[("slab_partial_objects", 0), ("slab_node_pages", 0)]);
         (0..OBJECTS).for_each(|_| _ = memory.allocate(0, 0, &COSTS));
-        memory.clear();
+        memory.seen = SlabUse::default();
         (0..OBJECTS).for_each(|_| _ = memory.free(0, 0, 1_000_000, &COSTS));
-        let SlabUse { zone_lock_visits: visits, zone_lock_held_ns: held, .. } = memory.seen();
+        let SlabUse { zone_lock_visits: visits, zone_lock_held_ns: held, .. } = memory.seen;
         assert!(visits > 30 && held / visits > 2 * 142, "{held} ns in {visits} visits");
     }
 }

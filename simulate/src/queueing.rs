@@ -19,7 +19,7 @@ use crate::events::{Events, Time};
 use crate::random::Random;
 
 /// What a line costs, in nanoseconds. A CPU that uses the bus has it for that long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bus {
     /// A line that another CPU has written comes here to be read.
     pub read_ns: Time,
@@ -32,7 +32,7 @@ pub struct Bus {
 }
 
 /// Which CPU takes which lock how often.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Loop {
     /// CPUs, at least 1.
     pub cpus: usize,
@@ -66,17 +66,6 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn since(&self, before: &Self) -> Self {
-        Self {
-            sections: self.sections - before.sections,
-            elapsed_ns: self.elapsed_ns - before.elapsed_ns,
-            spinning_ns: self.spinning_ns - before.spinning_ns,
-            looking_ns: self.looking_ns - before.looking_ns,
-            bus_ns: self.bus_ns - before.bus_ns,
-            lock_transactions: self.lock_transactions - before.lock_transactions,
-        }
-    }
-
     /// Picoseconds of virtual time for each section, of all CPUs together: what a benchmark's
     /// duration is made of.
     pub fn section_ps(&self) -> u64 {
@@ -119,7 +108,7 @@ enum Copy {
     Exclusive,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Network {
     bus: Bus,
     shape: Loop,
@@ -138,6 +127,7 @@ struct Network {
     wanted_at: Vec<Option<Time>>,
     /// Since when it looks, between two tries.
     looking_at: Vec<Time>,
+    counts_from: Time,
     outcome: Outcome,
 }
 
@@ -148,34 +138,27 @@ pub fn run(shape: Loop, bus: Bus, sections: u64, seed: u64) -> Outcome {
     let mut network = Network {
         bus,
         shape,
-        events: Events::new(),
         random: Random::new(seed),
-        queue: VecDeque::new(),
-        holder: None,
-        last: None,
-        lines: 0,
         copies: vec![Copy::None; cpus],
         spinning: vec![false; cpus],
         wanted_at: vec![None; cpus],
         looking_at: vec![0; cpus],
-        outcome: Outcome::default(),
+        ..Network::default()
     };
     for cpu in 0..cpus {
         let first = network.random.below(shape.outside_ns.max(1));
         network.events.at(first, (cpu, Next::Wants));
     }
     network.until(sections / 10);
-    let before = network.outcome();
-    network.until(before.sections + sections);
-    network.outcome().since(&before)
+    network.begin_counting();
+    network.until(sections);
+    network.outcome()
 }
 
 impl Network {
     fn until(&mut self, sections: u64) {
         while self.outcome.sections < sections {
-            let Some((cpu, next)) = self.events.next(Time::MAX) else {
-                return;
-            };
+            let Some((cpu, next)) = self.events.next(Time::MAX) else { return };
             match next {
                 Next::Wants => {
                     self.wanted_at[cpu] = Some(self.events.now());
@@ -188,12 +171,19 @@ impl Network {
         }
     }
 
+    /// What was until now does not count.
+    fn begin_counting(&mut self) {
+        self.counts_from = self.events.now();
+        self.wanted_at.iter_mut().flatten().for_each(|since| *since = self.counts_from);
+        self.outcome = Outcome::default();
+    }
+
     /// What came of it until now, with what the CPUs that still wait have waited.
     fn outcome(&self) -> Outcome {
         let now = self.events.now();
         let waiting: Time = self.wanted_at.iter().flatten().map(|since| now - since).sum();
         let spinning_ns = self.outcome.spinning_ns + waiting;
-        Outcome { elapsed_ns: now, spinning_ns, ..self.outcome }
+        Outcome { elapsed_ns: now - self.counts_from, spinning_ns, ..self.outcome }
     }
 
     fn ask(&mut self, cpu: usize, request: Request) {
@@ -206,9 +196,7 @@ impl Network {
 
     /// Begins with the first in the queue. What it costs depends on the CPU that has the line now.
     fn serve(&mut self) {
-        let Some(&(cpu, request)) = self.queue.front() else {
-            return;
-        };
+        let Some(&(cpu, request)) = self.queue.front() else { return };
         let is_mine = self.copies[cpu] == Copy::Exclusive;
         let is_shared = self.copies.contains(&Copy::Shared);
         let cost_ns = match request {

@@ -14,6 +14,7 @@ use crate::report::{Callbacks, CpuTime, Named, Report, VirtualMachine};
 use crate::setup::{Impossible, Setup};
 use crate::workload::Workload;
 use crate::world::World;
+use grace::steps::Intact;
 use kernel::engine::Engine;
 
 /// Runs a workload on a machine with an engine. The same arguments give the same report.
@@ -39,7 +40,7 @@ pub fn run_with_progress(
 ) -> Result<Option<Report>, Impossible> {
     setup.check()?;
     let named = (engine.name(), engine.parameters());
-    Ok(drive(setup, engine.build(setup), named, workload, progress))
+    Ok(drive(setup, engine.build_with(setup, Intact), named, workload, progress))
 }
 
 /// Runs a workload with any engine, which is called `name` in the report.
@@ -110,9 +111,9 @@ fn report(world: World, engine: (&str, &[Parameter]), workload: (&str, &[Paramet
         iteration_ns: tally.iterations.summary(),
         worker_awake_max_ns: tally.worker_awake_max,
         machinery: tally.machinery,
-        lines: world.directory.traffic(),
-        slab: world.memory.as_ref().map(Memory::seen),
-        timeline: world.timeline.into_grace_periods(),
+        lines: world.directory.traffic,
+        slab: world.memory.as_ref().map(|memory| memory.seen),
+        timeline: world.timeline.shown,
     }
 }
 

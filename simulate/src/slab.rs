@@ -92,19 +92,14 @@ pub enum Step {
         /// Whether by the function that disables interrupts: they were enabled.
         irqsave: bool,
     },
-    /// A fresh page was taken, under the lock of the node's zone; with interrupts enabled before.
-    Take {
+    /// A fresh page was taken, or a page was given back, under the lock of the node's zone.
+    Zone {
         /// Which node's.
         node: u32,
         /// List operations under it.
         operations: u32,
-    },
-    /// A page was given back, under the lock of the node's zone; with interrupts disabled before.
-    GiveBack {
-        /// Which node's.
-        node: u32,
-        /// List operations under it.
-        operations: u32,
+        /// It was taken: with interrupts enabled before. They are disabled where one is given back.
+        takes: bool,
     },
 }
 
@@ -292,7 +287,7 @@ impl Slab {
     fn fresh(&mut self, cpu: usize, steps: &mut Vec<Step>) -> u32 {
         let node = self.node_of(cpu);
         let (frame, operations) = self.zones[node as usize].take();
-        steps.push(Step::Take { node, operations });
+        steps.push(Step::Zone { node, operations, takes: true });
         let size = self.shape.objects_per_page;
         let page = self.spare.pop().unwrap_or_else(|| {
             let page = self.pages.len() as u32;
@@ -391,7 +386,7 @@ impl Slab {
     fn give_back(&mut self, page: u32, steps: &mut Vec<Step>) {
         let Page { node, frame, .. } = self.pages[page as usize];
         let operations = self.zones[node as usize].give_back(frame);
-        steps.push(Step::GiveBack { node, operations });
+        steps.push(Step::Zone { node, operations, takes: false });
         self.pages[page as usize].place = Place::Spare;
         self.spare.push(page);
     }

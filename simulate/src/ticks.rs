@@ -13,18 +13,14 @@ use crate::events::Time;
 pub(crate) struct Ticks {
     jiffy: Time,
     ticking: Mask<Heap>,
-    next: Option<(Time, usize)>,
+    /// When the next one comes, and to whom.
+    pub(crate) next: Option<(Time, usize)>,
 }
 
 impl Ticks {
     /// Of so many CPUs, none of which ticks yet.
     pub(crate) fn new(jiffy: Time, cpus: usize) -> Self {
         Self { jiffy, ticking: Mask::new(Heap(cpus)), next: None }
-    }
-
-    /// When the next one comes, and to whom.
-    pub(crate) const fn next(&self) -> Option<(Time, usize)> {
-        self.next
     }
 
     /// How far into each jiffy a CPU ticks.
@@ -71,7 +67,7 @@ mod tests {
     use super::*;
 
     fn taken(ticks: &mut Ticks) -> (Time, usize) {
-        let next = ticks.next().unwrap();
+        let next = ticks.next.unwrap();
         ticks.advance();
         next
     }
@@ -79,7 +75,7 @@ mod tests {
     #[test]
     fn ticks_go_round_and_pass_over_those_without() {
         let mut ticks = Ticks::new(1_000, 4);
-        assert_eq!(ticks.next(), None);
+        assert_eq!(ticks.next, None);
         for cpu in 0..4 {
             ticks.set(cpu, true, 0);
         }
@@ -94,7 +90,7 @@ mod tests {
         for cpu in 0..4 {
             ticks.set(cpu, false, 1_800);
         }
-        assert_eq!(ticks.next(), None);
+        assert_eq!(ticks.next, None);
         ticks.set(2, true, 9_500);
         assert_eq!(taken(&mut ticks), (10_500, 2), "not the tick of this very moment");
         assert_eq!(taken(&mut ticks), (11_500, 2));

@@ -69,7 +69,7 @@ pub(crate) enum Look {
 pub(crate) struct Timeline {
     /// How many are to be shown.
     wanted: usize,
-    shown: Vec<GracePeriod>,
+    pub(crate) shown: Vec<GracePeriod>,
     /// Those in progress.
     open: Vec<Open>,
 }
@@ -171,10 +171,6 @@ impl Timeline {
                 open.holdouts.remove(cpu);
             }
         }
-    }
-
-    pub(crate) fn into_grace_periods(self) -> Vec<GracePeriod> {
-        self.shown
     }
 }
 

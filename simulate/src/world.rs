@@ -12,8 +12,8 @@ use kernel::engine::{Access, Host, Line};
 use crate::cost::{PICOS, Picos};
 use crate::cpu::{Category, Cpu, Window};
 use crate::events::{Events, Time};
-use crate::line::Directory;
-use crate::memory::Memory;
+use crate::line::{Directory, Traffic};
+use crate::memory::{Memory, SlabUse};
 use crate::random::Random;
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -66,7 +66,7 @@ struct Queued {
 }
 
 /// The CPU time that the engine may have in the background: fills with time, empties with work.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct BudgetCredit {
     /// Picoseconds of credit.
     credit: i128,
@@ -80,7 +80,7 @@ const BUDGET_SPAN: Time = 100_000_000;
 const OVERSEEN_MAX: usize = 64;
 
 /// What an engine finds around it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct World {
     pub(crate) setup: Setup,
     pub(crate) window: Window,
@@ -94,7 +94,8 @@ pub(crate) struct World {
     /// The timer's number: what was asked before has another one.
     pub(crate) timer_ticket: u32,
     queues: Vec<VecDeque<Queued>>,
-    waiting: u64,
+    /// Callbacks that wait, over all CPUs.
+    pub(crate) waiting: u64,
     waiting_bytes: u64,
     /// Tasks that wait for a callback of theirs.
     tasks_waiting: u64,
@@ -116,23 +117,12 @@ impl World {
         Self {
             window: Window { from: setup.warm_up, to: setup.end() },
             cpus: (0..setup.cpus).map(|_| Cpu::new(random.split())).collect(),
-            events: Events::new(),
             directory: Directory::new(setup.cpus),
             memory,
-            tally: Tally::default(),
             timeline: Timeline::new(setup.timeline),
-            timer_ticket: 0,
             queues: vec![VecDeque::new(); setup.cpus],
-            waiting: 0,
-            waiting_bytes: 0,
-            tasks_waiting: 0,
-            is_waited_for: false,
-            budget: BudgetCredit { credit: 0, filled_at: 0 },
-            step: 0,
-            current: 0,
-            spent: 0,
-            spent_callbacks: 0,
             setup: setup.clone(),
+            ..Self::default()
         }
     }
 
@@ -143,8 +133,8 @@ impl World {
 
     /// The warm-up is over.
     pub(crate) fn begin_counting(&mut self) {
-        self.directory.clear_traffic();
-        self.memory.iter_mut().for_each(Memory::clear);
+        self.directory.traffic = Traffic::default();
+        self.memory.iter_mut().for_each(|memory| memory.seen = SlabUse::default());
         self.tally.callbacks.waiting_peak = self.waiting;
         self.tally.callbacks.waiting_bytes_peak = self.waiting_bytes;
     }
@@ -152,7 +142,7 @@ impl World {
     /// An engine's call begins on `cpu`.
     pub(crate) fn open(&mut self, cpu: usize, cost: Picos) {
         self.current = cpu;
-        self.directory.pass(self.events.now());
+        self.directory.clock = self.events.now();
         self.is_waited_for = self.tasks_waiting != 0;
         self.spent = cost;
         self.spent_callbacks = 0;
@@ -234,7 +224,7 @@ impl World {
     /// The task of `cpu` allocates the objects of callbacks that it queues next.
     pub(crate) fn allocate(&mut self, cpu: usize, count: u32) {
         let Some(memory) = &mut self.memory else { return };
-        memory.pass(self.events.now());
+        memory.clock = self.events.now();
         for _ in 0..count {
             let cost = memory.allocate(cpu, self.cpus[cpu].at, &self.setup.costs);
             self.cpus[cpu].charge(Category::Kernel, cost, self.window);
@@ -251,18 +241,13 @@ impl World {
         }
     }
 
-    /// Callbacks that wait, over all CPUs.
-    pub(crate) const fn waiting(&self) -> u64 {
-        self.waiting
-    }
-
     /// Runs up to `count` callbacks of one moment, all of them at its end.
     fn run(&mut self, owner: usize, queued: Queued, count: u64) {
         let costs = &self.setup.costs;
         let migration = if owner == self.current { 0 } else { costs.callback_transfer };
         self.spent_callbacks += (costs.callback + migration) * count;
         if let (Some(memory), false) = (&mut self.memory, queued.waited_for) {
-            memory.pass(self.events.now());
+            memory.clock = self.events.now();
             for _ in 0..count {
                 let spent = self.spent + self.spent_callbacks;
                 let now = self.cpus[self.current].time_after(spent);

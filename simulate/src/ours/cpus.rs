@@ -11,7 +11,7 @@ use crate::srcu::scheduler::RunQueue;
 pub(super) const FOREVER: Time = Time::MAX;
 
 /// A CPU.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cpu {
     queue: RunQueue,
     should_switch: bool,
@@ -29,16 +29,7 @@ pub(super) struct Cpu {
 
 impl Cpu {
     pub(super) fn new(times: SchedulerTimes) -> Self {
-        Self {
-            queue: RunQueue::new(times),
-            should_switch: false,
-            generation: 0,
-            ends_at: None,
-            since: 0,
-            last: None,
-            ticks: false,
-            noted: false,
-        }
+        Self { queue: RunQueue::new(times), ..Self::default() }
     }
 }
 

@@ -113,7 +113,7 @@ impl World<'_> {
     /// In how long a reader that runs leaves its section, or its next one.
     fn leaves_next(&mut self, id: ReaderId) -> Option<Time> {
         let (left, kind) = (self.readers[id].leaves_in(), self.readers[id].kind);
-        if left.is_some() || !self.readers[id].is_running() {
+        if left.is_some() || !self.readers[id].running {
             return left;
         }
         match kind {

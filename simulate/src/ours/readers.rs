@@ -20,9 +20,10 @@ const FORGOTTEN: u64 = 16;
 pub(super) type ReaderId = usize;
 
 /// How a reader's sections come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It has none.
+    #[default]
     Quiet,
     /// Sections and gaps of these means.
     Sections { section_ns: Time, gap_ns: Time },
@@ -33,15 +34,13 @@ pub(super) enum Kind {
 }
 
 /// What it is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Outside,
     /// In a section (or between two quiescent states) since `began`, for another `left` of running
     /// time.
-    Inside {
-        began: Time,
-        left: Time,
-    },
+    Inside { began: Time, left: Time },
 }
 
 /// The number that readers record, since when, and the one before.
@@ -62,14 +61,14 @@ impl Announced {
 }
 
 /// One reader.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Reader {
     pub(super) kind: Kind,
     state: State,
     /// When the state was so.
     at: Time,
     /// Whether its thread runs, since `at` at least.
-    running: bool,
+    pub(super) running: bool,
     /// Whether it begins no more sections.
     ending: bool,
     random: Random,
@@ -85,18 +84,7 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn new(kind: Kind, random: Random) -> Self {
-        Self {
-            kind,
-            state: State::Outside,
-            at: 0,
-            running: false,
-            ending: false,
-            random,
-            place: None,
-            marked: false,
-            generation: 0,
-            written: true,
-        }
+        Self { kind, random, written: true, ..Self::default() }
     }
 
     /// Its thread gets a CPU.
@@ -243,10 +231,6 @@ impl Reader {
     /// Whether its line has to come from another cache; it does not the next time.
     pub(super) fn take_written(&mut self) -> bool {
         std::mem::take(&mut self.written)
-    }
-
-    pub(super) const fn is_running(&self) -> bool {
-        self.running
     }
 
     pub(super) const fn is_qsbr(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::options::{Algorithm, Role};
+use super::options::Role;
 use crate::events::Time;
 use crate::histogram::{Histogram, Summary};
 
@@ -140,19 +140,5 @@ pub(super) fn reads(role: Option<Role>, own_ns: Time) -> u64 {
         }
         Some(Role::Qsbr { turn_ns, .. }) => own_ns / turn_ns,
         _ => 0,
-    }
-}
-
-impl Algorithm {
-    /// Its name, as [`named`](Self::named) takes it.
-    pub const fn name(&self) -> &'static str {
-        use grace::policy::AnyPolicy;
-        match self {
-            Self::Library { policy: AnyPolicy::Adaptive(_), .. } => "adaptive",
-            Self::Library { policy: AnyPolicy::Poll(_), .. } => "poll",
-            Self::Library { policy: AnyPolicy::Tick(_), .. } => "tick",
-            Self::Library { policy: AnyPolicy::Token(_), .. } => "token",
-            Self::Liburcu => "liburcu",
-        }
     }
 }

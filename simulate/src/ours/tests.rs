@@ -8,7 +8,8 @@ use crate::cost::{Measured, MeasuredKernel};
 use crate::setup::{MICROSECOND, MILLISECOND, SECOND};
 
 fn options(name: &str, algorithm: &str) -> Options {
-    let Workload { cpus, threads, .. } = workloads::named(name).unwrap();
+    let workload = workloads::all().into_iter().find(|workload| workload.name == name);
+    let Workload { cpus, threads, .. } = workload.unwrap();
     let algorithm = Algorithm::named(algorithm).unwrap();
     let mut options = Options::new(algorithm, threads);
     options.cpus = cpus;

@@ -89,8 +89,3 @@ pub fn of_machine(cpus: usize) -> Vec<Workload> {
     let cpus = cpus.clamp(1, CPUS_MAX);
     TABLE.workload.iter().filter_map(|row| row.here(cpus)).collect()
 }
-
-/// The one of this name.
-pub fn named(name: &str) -> Option<Workload> {
-    all().into_iter().find(|workload| workload.name == name)
-}

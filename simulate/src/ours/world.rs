@@ -111,7 +111,7 @@ impl<'a> World<'a> {
         let mut random = Random::new(options.seed);
         let mut world = Self {
             options,
-            events: Events::new(),
+            events: Events::default(),
             jiffy_ns: 1_000_000_000 / u64::from(options.hz),
             cpus: vec![Cpu::new(options.scheduler()); options.cpus],
             idle: (0..options.cpus).collect(),

@@ -159,10 +159,6 @@ impl Outcome {
         self.report.grace_period_ns.mean as f64 / MILLISECOND as f64
     }
 
-    fn spinning_percent(&self) -> f64 {
-        self.irqsave_percent() + self.plain_percent()
-    }
-
     /// Visits to nodes' locks for a million objects.
     fn visits_ppm(&self) -> f64 {
         self.for_million(self.slab.node_lock_visits)
@@ -175,16 +171,6 @@ impl Outcome {
     /// For how long a visit to a node's lock waits, in microseconds.
     fn node_wait_us(&self) -> f64 {
         self.slab.node_lock_wait_ns as f64 / self.slab.node_lock_visits.max(1) as f64 / 1e3
-    }
-
-    /// For how long a visit holds a zone's lock.
-    fn zone_held_ns(&self) -> f64 {
-        self.slab.zone_lock_held_ns as f64 / self.slab.zone_lock_visits.max(1) as f64
-    }
-
-    /// Pages from and to the page allocator, for a million objects.
-    fn pages_ppm(&self) -> f64 {
-        self.for_million(self.slab.zone_lock_visits)
     }
 }
 
@@ -356,11 +342,13 @@ impl Model {
         let found = visits.map(|ppm| format!("{ppm:.0}"));
         published.statement("smaller", &found, visits[0] > Row::FIT.1 * visits[1]);
         let lost = loss(before, &v0);
-        let spinning = [&v0, before].map(|runs| Mean::of(runs, Outcome::spinning_percent).mean);
+        let spins = |run: &Outcome| run.irqsave_percent() + run.plain_percent();
+        let spinning = [&v0, before].map(|runs| Mean::of(runs, spins).mean);
         let (text, is_lost) = lost.tell(|percent| percent > RESTORED_PERCENT);
         let [spinning, spinning_before] = spinning.map(|percent| format!("{percent:.1}"));
-        let pages =
-            [before, &v0].map(|runs| format!("{:.0}", Mean::of(runs, Outcome::pages_ppm).mean));
+        // From and to the page allocator.
+        let pages = |run: &Outcome| run.for_million(run.slab.zone_lock_visits);
+        let pages = [before, &v0].map(|runs| format!("{:.0}", Mean::of(runs, pages).mean));
         published
             .statement("loses", &[text, spinning, spinning_before], is_lost)
             .why("loses", &pages);
@@ -410,10 +398,13 @@ pub fn rows() -> Vec<Row> {
 fn fill_spinning(published: &mut Publication, before: &[Outcome]) {
     let [irqsave, plain] =
         [Outcome::irqsave_percent, Outcome::plain_percent].map(|percent| Mean::of(before, percent));
-    let held_ns = Mean::of(before, Outcome::zone_held_ns).mean;
+    // For how long a visit holds a zone's lock.
+    let held_ns = Mean::of(before, |run| {
+        run.slab.zone_lock_held_ns as f64 / run.slab.zone_lock_visits.max(1) as f64
+    });
     published
         .number("irqsave", irqsave.mean)
-        .why("irqsave", &[format!("{:.1}", irqsave.error), format!("{held_ns:.0}")])
+        .why("irqsave", &[format!("{:.1}", irqsave.error), format!("{:.0}", held_ns.mean)])
         .number("plain", plain.mean)
         .why("plain", &[format!("{:.1}", plain.error)]);
 }

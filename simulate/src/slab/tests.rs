@@ -129,7 +129,7 @@ fn the_lock_is_taken_where_pages_change_hands() {
         // Another page at every fourth; the first one splits the largest block.
         let operations = [9, 1, 2, 1, 3];
         let expected = match index % 4 {
-            0 => vec![Step::Take { node: 0, operations: operations[index / 4] }, OWN],
+            0 => vec![Step::Zone { node: 0, operations: operations[index / 4], takes: true }, OWN],
             _ => Vec::new(),
         };
         assert_eq!(*steps, expected, "object {index}");
@@ -144,7 +144,7 @@ fn the_lock_is_taken_where_pages_change_hands() {
     assert_eq!(free(&mut slab, 1, objects[1].0), [OWN]);
     assert_eq!(free(&mut slab, 1, objects[2].0), [OWN]);
     let unlisted = Step::List { node: 0, pages: 1, lines: [0; 2], irqsave: true };
-    let back = Step::GiveBack { node: 0, operations: 1 };
+    let back = Step::Zone { node: 0, operations: 1, takes: false };
     assert_eq!(free(&mut slab, 1, objects[3].0), [OWN, unlisted, back]);
     assert_eq!(slab.pages(), 4);
     // The active page takes its own back without anything.
@@ -202,7 +202,7 @@ fn pages_that_come_back_together_merge_under_the_zones_lock() {
         slab.free(0, object, &mut steps);
     }
     let operations = steps.iter().filter_map(|step| match step {
-        Step::GiveBack { operations, .. } => Some(*operations),
+        Step::Zone { operations, takes: false, .. } => Some(*operations),
         _ => None,
     });
     let operations: Vec<u32> = operations.collect();

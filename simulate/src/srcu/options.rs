@@ -32,7 +32,7 @@ pub enum Placement {
 }
 
 /// The times of the fair scheduler, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SchedulerTimes {
     /// How long it takes until everybody has run once.
     pub latency_ns: u64,
@@ -73,7 +73,7 @@ impl SchedulerTimes {
             min_granularity_ns: slice_ns,
             wakeup_granularity_ns: 0,
             protected_ns: slice_ns,
-            migration_cost_ns: 500_000,
+            ..Self::cfs(cpus)
         }
     }
 }

@@ -62,8 +62,9 @@ impl Report {
 pub(super) struct Record {
     pub(super) report: Report,
     latencies: Vec<u64>,
-    awake_since: Option<Time>,
-    runs_since: Option<Time>,
+    /// Since when the worker has been awake, and since when it runs.
+    pub(super) awake_since: Option<Time>,
+    pub(super) runs_since: Option<Time>,
 }
 
 impl Record {
@@ -73,18 +74,10 @@ impl Record {
         self.latencies.push(latency_ns);
     }
 
-    pub(super) fn worker_wakes(&mut self, now: Time) {
-        self.awake_since = Some(now);
-    }
-
     pub(super) fn worker_sleeps(&mut self, now: Time) {
         if let Some(since) = self.awake_since.take() {
             self.report.worker_awake_max_ns = self.report.worker_awake_max_ns.max(now - since);
         }
-    }
-
-    pub(super) fn worker_runs(&mut self, now: Time) {
-        self.runs_since = Some(now);
     }
 
     pub(super) fn worker_stops(&mut self, now: Time) {

@@ -36,7 +36,7 @@ pub(super) struct Moving {
 }
 
 /// The run queue of one CPU, with the task that runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RunQueue {
     times: SchedulerTimes,
     /// All tasks of this CPU, asleep or not.
@@ -51,16 +51,8 @@ pub(crate) struct RunQueue {
 
 impl RunQueue {
     pub(crate) fn new(times: SchedulerTimes) -> Self {
-        Self {
-            times,
-            entities: Vec::new(),
-            runnable: Vec::new(),
-            current: None,
-            accounted: 0,
-            ran: 0,
-            // So that half a latency can be taken from it.
-            min_runtime: times.latency_ns,
-        }
+        // So that half a latency can be taken from it.
+        Self { times, min_runtime: times.latency_ns, ..Self::default() }
     }
 
     pub(crate) fn add(&mut self, task: TaskId) {

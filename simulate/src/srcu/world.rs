@@ -78,7 +78,7 @@ struct Task {
     works: VecDeque<Work>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Cpu {
     queue: RunQueue,
     should_switch: bool,
@@ -116,12 +116,7 @@ impl<'a> World<'a> {
         let home = cpus.min(2) - 1;
         let worker = if options.placement == Placement::WithCaller { home } else { BOOT_CPU };
         let places = [home, worker, BOOT_CPU];
-        let cpu = Cpu {
-            queue: RunQueue::new(options.scheduler),
-            should_switch: false,
-            end_at: None,
-            generation: 0,
-        };
+        let cpu = Cpu { queue: RunQueue::new(options.scheduler), ..Cpu::default() };
         let task = |task: usize| Task {
             cpu: places[task],
             stage: if task == CALLER { Stage::Work } else { Stage::Fetch },
@@ -131,7 +126,7 @@ impl<'a> World<'a> {
         };
         let mut world = Self {
             options,
-            events: Events::new(),
+            events: Events::default(),
             random: Random::new(options.seed),
             machine: SrcuMachine::new(options.delay, Sequence::after(0)),
             cpus: vec![cpu; cpus],
@@ -245,7 +240,7 @@ impl<'a> World<'a> {
         }
         cpu.should_switch |= cpu.queue.wake(task, now);
         if task == WORKER {
-            self.record.worker_wakes(now);
+            self.record.awake_since = Some(now);
         }
     }
 
@@ -279,7 +274,7 @@ impl<'a> World<'a> {
                 cpu.generation += 1;
                 self.events.at(end_at, Happening::End { cpu: at, generation: cpu.generation });
                 if task == WORKER {
-                    self.record.worker_runs(now);
+                    self.record.runs_since = Some(now);
                 }
             }
         }

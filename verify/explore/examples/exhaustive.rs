@@ -85,7 +85,7 @@ impl Asked {
         };
         for on in all {
             let explore = || subject.explore(&on, known.and_then(|expected| expected.step), LIMIT);
-            self.run(&format!("{} on {on}", subject.name), explore);
+            self.run(&format!("{} on {on:?}", subject.name), explore);
         }
     }
 }

@@ -58,11 +58,6 @@ impl Verdict {
     pub fn is_safe(&self) -> bool {
         matches!(self, Self::Safe { .. })
     }
-
-    /// Whether a fault was found.
-    pub fn is_fault(&self) -> bool {
-        matches!(self, Self::Violation { .. } | Self::Stuck { .. })
-    }
 }
 
 impl core::fmt::Display for Verdict {

@@ -5,7 +5,7 @@
 //! are those of `system` and `explore`; this is what lies above. The scenarios, and what is known
 //! about mutants, are in a file of the folder `worlds`.
 
-use core::fmt::{self, Debug};
+use core::fmt::Debug;
 use std::string::String;
 
 use serde::Deserialize;
@@ -72,7 +72,7 @@ impl Fault {
 }
 
 /// Which thread does what, in some world.
-pub trait Explored: Send + Sync + 'static {
+pub trait Explored: Debug + Send + Sync + 'static {
     /// Short and unique in its world.
     fn name(&self) -> &str;
 
@@ -101,6 +101,7 @@ macro_rules! table {
 pub(crate) use table;
 
 /// Transcriptions of some code, with scenarios and mutants.
+#[derive(Debug)]
 pub struct World {
     /// Under which models it is explored: one, if its memory is no matter.
     pub models: &'static [Model],
@@ -110,12 +111,6 @@ pub struct World {
     pub big: Vec<Box<dyn Explored>>,
     /// Every mutant, where it is noticed.
     pub faults: Vec<Fault>,
-}
-
-impl Debug for World {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("World").field("faults", &self.faults).finish_non_exhaustive()
-    }
 }
 
 impl World {

@@ -127,5 +127,5 @@ mod world;
 
 pub use explore::{Model, Verdict};
 pub use harness::{Explored, Fault, Kind, World};
-pub use scenario::{Flavour, Op, Outcome, Scenario, Thread};
+pub use scenario::{Op, Outcome, Scenario, Thread};
 pub use world::GRACE_PERIODS;

@@ -8,51 +8,54 @@ use serde::Deserialize;
 
 use crate::harness;
 
-/// A few threads and what each of them does, once.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(from = "Row", bound(deserialize = "'de: 'static"))]
+/// A few threads and what each of them does, once; as `worlds/grace_periods.toml` has some.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Scenario {
     /// Short and unique.
     pub name: Cow<'static, str>,
     /// Light and heavy fences are both sequentially consistent fences.
+    #[serde(default)]
     pub portable: bool,
     /// At most four.
     pub threads: Vec<Thread>,
-    /// Where the machine's counters start, and how wide a number is.
-    pub start: Start,
-    /// When grace periods start, and how often the driver looks before it sleeps.
-    pub policy: AnyPolicy,
+    /// The driver sleeps as soon as it has found holdouts; else it never does.
+    #[serde(default)]
+    pub sleeping: bool,
+    /// Everything happens on the tick.
+    #[serde(default)]
+    pub ticking: bool,
+    /// Sequence and number start one grace period before their wrap.
+    #[serde(default)]
+    pub before_the_wrap: bool,
+    /// How wide a number is, if it is not as wide as usual.
+    pub number_bits: Option<u32>,
     /// This thread may vanish at any step at which it drives and holds no lock, and this is
     /// reported to the machine ([`grace::Event::Abandoned`]).
     pub may_vanish: Option<usize>,
     /// For litmus tests: the outcome that is looked for, if it is not the freeing of an object.
+    #[serde(default, rename = "never")]
     pub outcome: Vec<Outcome>,
     /// Variables of a litmus test and their values when all is over: the rest of the outcome.
+    #[serde(skip)]
     pub finally: Vec<(u8, u8)>,
 }
 
 /// One thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "&'static str")]
 pub struct Thread {
     /// For traces.
     pub name: &'static str,
-    /// Which fences its reader uses.
-    pub flavour: Flavour,
+    /// It announces quiescent states; else light fences are at the ends of its sections.
+    pub is_qsbr: bool,
     /// Its reader is registered when the scenario begins.
     pub registered: bool,
     /// Its sections are another domain's, in which no grace period ever begins.
     pub liburcu: bool,
     /// What it does, in order.
     pub program: Vec<Op>,
-}
-
-/// How a thread reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flavour {
-    /// Light fences at the ends of sections.
-    Light,
-    /// Quiescent states, announced.
-    Qsbr,
 }
 
 /// One thing that a thread does; most take several steps.
@@ -108,7 +111,8 @@ pub enum Op {
 }
 
 /// One condition on the end of a litmus test: what a thread's load of a variable returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "(u8, u8)")]
 pub struct Outcome {
     /// Which thread.
     pub thread: usize,
@@ -118,70 +122,37 @@ pub struct Outcome {
     pub value: u8,
 }
 
-/// The default policy, which sleeps after so many looks.
-const fn looking(looks_max: u32) -> AnyPolicy {
-    AnyPolicy::Adaptive(Adaptive { looks_max, looks_max_expedited: looks_max })
-}
-
-/// A scenario as `worlds/grace_periods.toml` has it.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Row {
-    name: &'static str,
-    threads: Vec<&'static str>,
-    #[serde(default)]
-    portable: bool,
-    /// The driver sleeps as soon as it has found holdouts.
-    #[serde(default)]
-    sleeping: bool,
-    /// Everything happens on the tick.
-    #[serde(default)]
-    ticking: bool,
-    /// Sequence and number start one grace period before their wrap.
-    #[serde(default)]
-    before_the_wrap: bool,
-    number_bits: Option<u32>,
-    may_vanish: Option<usize>,
-    /// What must not be reached: of thread 0 the last values of variables.
-    #[serde(default)]
-    never: Vec<(u8, u8)>,
-}
-
-impl From<Row> for Scenario {
-    fn from(row: Row) -> Self {
-        let threads = row.threads.into_iter().map(Thread::parsed).collect();
-        let mut scenario = Self::new(row.name, threads);
-        (scenario.portable, scenario.may_vanish) = (row.portable, row.may_vanish);
-        if row.sleeping {
-            scenario.policy = looking(1);
-        }
-        if row.ticking {
-            scenario.policy = AnyPolicy::Tick(Tick);
-        }
-        if row.before_the_wrap {
-            scenario.start.sequence = Sequence::after(u64::MAX >> 1);
-            scenario.start.number = Number(u32::MAX);
-        }
-        let seen = |(variable, value)| Outcome { thread: 0, variable, value };
-        scenario.outcome = row.never.into_iter().map(seen).collect();
-        scenario.start.number_bits = row.number_bits.unwrap_or(scenario.start.number_bits);
-        scenario
+impl From<(u8, u8)> for Outcome {
+    /// Of thread 0, the only one that the table asks.
+    fn from((variable, value): (u8, u8)) -> Self {
+        Self { thread: 0, variable, value }
     }
 }
 
 impl Scenario {
     /// A scenario with membarrier, 32-bit numbers from zero, and a driver that never sleeps.
     pub fn new(name: impl Into<Cow<'static, str>>, threads: Vec<Thread>) -> Self {
-        Self {
-            name: name.into(),
-            portable: false,
-            threads,
-            start: Start::ZERO,
-            policy: looking(u32::MAX),
-            may_vanish: None,
-            outcome: Vec::new(),
-            finally: Vec::new(),
+        Self { name: name.into(), threads, ..Self::default() }
+    }
+
+    /// Where the machine's counters start, and how wide a number is.
+    pub(crate) fn start(&self) -> Start {
+        let mut start = Start::ZERO;
+        if self.before_the_wrap {
+            start.sequence = Sequence::after(u64::MAX >> 1);
+            start.number = Number(u32::MAX);
         }
+        start.number_bits = self.number_bits.unwrap_or(start.number_bits);
+        start
+    }
+
+    /// When grace periods start, and how often the driver looks before it sleeps.
+    pub(crate) fn policy(&self) -> AnyPolicy {
+        if self.ticking {
+            return AnyPolicy::Tick(Tick);
+        }
+        let looks_max = if self.sleeping { 1 } else { u32::MAX };
+        AnyPolicy::Adaptive(Adaptive { looks_max, looks_max_expedited: looks_max })
     }
 
     /// The same with a mutant: some are a different program, rather than a different step.
@@ -227,27 +198,23 @@ fn turn(program: &mut [Op], holds: fn(&[Op]) -> bool) {
 impl Thread {
     /// A reader with light fences, registered from the start.
     pub fn reader(name: &'static str, program: &[Op]) -> Self {
-        Self {
-            name,
-            flavour: Flavour::Light,
-            registered: true,
-            liburcu: false,
-            program: program.to_vec(),
-        }
+        Self { name, is_qsbr: false, registered: true, liburcu: false, program: program.to_vec() }
     }
 
     /// A QSBR reader, registered from the start, offline.
     pub fn qsbr(name: &'static str, program: &[Op]) -> Self {
-        Self { flavour: Flavour::Qsbr, ..Self::reader(name, program) }
+        Self { is_qsbr: true, ..Self::reader(name, program) }
     }
 
     /// A thread that is not registered.
     pub fn other(name: &'static str, program: &[Op]) -> Self {
         Self { registered: false, ..Self::reader(name, program) }
     }
+}
 
-    /// A thread as a text has it: of which kind, its name, what it does.
-    fn parsed(text: &'static str) -> Self {
+impl From<&'static str> for Thread {
+    /// As a text has it: of which kind, its name, what it does.
+    fn from(text: &'static str) -> Self {
         let (who, program) = text.split_once(": ").expect("a thread has a program");
         let program: Vec<Op> = program.split(' ').flat_map(parsed).collect();
         match who.split_once(' ') {

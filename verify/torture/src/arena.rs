@@ -17,7 +17,6 @@ use super::random::Random;
 const SLOTS: usize = 6;
 
 /// A domain and its places.
-#[derive(Debug)]
 pub(crate) struct Arena<K: DomainTag> {
     pub(crate) name: &'static str,
     pub(crate) domain: Domain<K>,
@@ -28,14 +27,13 @@ pub(crate) struct Arena<K: DomainTag> {
 }
 
 /// What a thread needs to take part.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Participant<K: DomainTag> {
     pub(crate) arena: Arc<Arena<K>>,
     pub(crate) context: ThreadContext,
 }
 
 /// A block that a reader found, to be looked at again at the end of its section.
-#[derive(Debug)]
 #[must_use = "a look is worth nothing until look_again"]
 pub(crate) struct Look {
     index: u32,

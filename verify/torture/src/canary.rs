@@ -24,12 +24,11 @@ const ALIVE: u64 = 0x616c_6976_6521;
 const DEAD: u64 = 0x6465_6164_2121;
 
 /// The objects of a theme. In a static: what was dropped too early may not lead anywhere.
-#[derive(Debug)]
 pub(crate) struct Live {
     /// Those that were made and are not dropped.
     count: AtomicU64,
-    /// The last serial that was given out.
-    serial: AtomicU64,
+    /// The last serial that was given out: so many were.
+    pub(crate) serial: AtomicU64,
 }
 
 impl Live {
@@ -40,11 +39,6 @@ impl Live {
     /// A serial that no object has; those that a thread gets increase.
     pub(crate) fn next_serial(&self) -> u64 {
         self.serial.fetch_add(1, Relaxed) + 1
-    }
-
-    /// How many serials were given out.
-    pub(crate) fn serials(&self) -> u64 {
-        self.serial.load(Relaxed)
     }
 
     /// When all threads have ended and so many are still in their places: looks for others, and for
@@ -59,7 +53,6 @@ impl Live {
 }
 
 /// Counts itself, and knows whether it is alive. No memory but its own.
-#[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Canary {
     /// For the allocator's own words, once it is freed.

@@ -25,7 +25,7 @@ const LOOKS_MAX: u32 = 750;
 pub(crate) static DROPPED_WRONGLY: AtomicU64 = AtomicU64::new(0);
 
 /// The run as one thread of the torture sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct ThreadContext {
     pub(crate) ledger: Arc<Ledger>,
     /// Which of the ledger's thread records is this thread's.

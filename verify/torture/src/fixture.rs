@@ -170,7 +170,8 @@ impl Fixture {
             let context = ThreadContext { ledger: Arc::clone(ledger), record, random };
             let (part, shuffler) = (self.parts[record].clone(), Arc::clone(&self.shuffler));
             thread::Builder::new().name(format!("torture-{record}")).spawn(move || {
-                let _end = EndOfThread::begin(&context);
+                context.record().start();
+                let _end = EndOfThread(&context);
                 let _stay = part.is_moved.then(|| shuffler.join());
                 delays::seed_thread(delays);
                 (part.play)(&context);
@@ -193,14 +194,6 @@ impl Fixture {
 
 /// Marks a thread record as ended, and a panic as a fault.
 struct EndOfThread<'a>(&'a ThreadContext);
-
-impl<'a> EndOfThread<'a> {
-    /// The calling thread begins.
-    fn begin(context: &'a ThreadContext) -> Self {
-        context.record().start();
-        Self(context)
-    }
-}
 
 impl Drop for EndOfThread<'_> {
     fn drop(&mut self) {

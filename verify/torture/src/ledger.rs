@@ -2,6 +2,7 @@
 //!
 //! No lock is held but for a moment, so that the report can be written while threads hang.
 
+use std::array;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
@@ -18,7 +19,6 @@ use super::task::Task;
 pub(crate) const HISTOGRAM: usize = PIPE_LEN + 2;
 
 /// How often each of these was.
-#[derive(Debug)]
 pub(crate) struct Counts<T>(Vec<AtomicU64>, PhantomData<T>);
 
 impl<T: Named> Default for Counts<T> {
@@ -38,14 +38,13 @@ impl<T: Named> Counts<T> {
 }
 
 /// The shared state of a run.
-#[derive(Debug)]
 pub(crate) struct Ledger {
     stop: AtomicBool,
     started: Instant,
     pub(crate) ways: Counts<Way>,
     pub(crate) operations: Counts<Operation>,
     faults: Counts<FaultKind>,
-    first: OnceLock<Fault>,
+    pub(crate) first: OnceLock<Fault>,
     /// Callbacks given to `call`, and those that have run.
     pub(crate) calls_queued: AtomicU64,
     pub(crate) calls_run: AtomicU64,
@@ -68,7 +67,7 @@ pub(crate) struct Fault {
 }
 
 /// A thread that lasts, as seen by the watchdog and by the report.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ThreadRecord {
     pub(crate) name: String,
     /// Grows while the thread gets on.
@@ -86,17 +85,13 @@ pub(crate) struct ThreadRecord {
 }
 
 /// Counts by a small number.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Histogram([AtomicU64; HISTOGRAM]);
 
 impl Histogram {
     pub(crate) fn count(&self, value: u64) {
         let place = value.min(HISTOGRAM as u64 - 1) as usize;
         self.0[place].fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn add_to(&self, total: &mut [u64; HISTOGRAM]) {
-        total.iter_mut().zip(&self.0).for_each(|(total, count)| *total += count.load(Relaxed));
     }
 }
 
@@ -218,23 +213,14 @@ impl Ledger {
         FaultKind::ALL.iter().map(|&kind| self.faults(kind)).sum()
     }
 
-    pub(crate) fn first_fault(&self) -> Option<&Fault> {
-        self.first.get()
-    }
-
     /// All reads of a kind.
     pub(crate) fn reads(&self, kind: ReaderKind) -> u64 {
         self.records.iter().map(|record| record.reads.get(kind)).sum()
     }
 
-    /// All reads by age, and some by the grace periods that ended meanwhile.
-    pub(crate) fn histograms(&self) -> ([u64; HISTOGRAM], [u64; HISTOGRAM]) {
-        let mut ages = [0; HISTOGRAM];
-        let mut batches = [0; HISTOGRAM];
-        for record in &self.records {
-            record.ages.add_to(&mut ages);
-            record.batches.add_to(&mut batches);
-        }
-        (ages, batches)
+    /// The sum of such histograms of all threads.
+    pub(crate) fn histogram(&self, of: fn(&ThreadRecord) -> &Histogram) -> [u64; HISTOGRAM] {
+        let records = || self.records.iter().map(|record| &of(record).0);
+        array::from_fn(|place| records().map(|counts| counts[place].load(Relaxed)).sum())
     }
 }

@@ -72,7 +72,6 @@ fn words(serial: u64) -> impl Iterator<Item = u64> {
 }
 
 /// All blocks of an arena, and which of them are free or on their way to be.
-#[derive(Debug)]
 pub(crate) struct Pool {
     blocks: Box<[Block]>,
     free: Mutex<VecDeque<u32>>,
@@ -152,7 +151,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What an `Rcu<T>` or `retire` holds for a block: its drop is the end of a grace period.
-#[derive(Debug)]
 pub(crate) struct BlockRef {
     pool: Arc<Pool>,
     index: u32,

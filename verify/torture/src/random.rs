@@ -7,7 +7,6 @@
 use std::cell::Cell;
 
 /// A generator of 64-bit numbers.
-#[derive(Debug)]
 pub(crate) struct Random(Cell<u64>);
 
 /// A clone draws other numbers.

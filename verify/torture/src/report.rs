@@ -49,7 +49,7 @@ fn names<S: Serializer>(themes: &Themes, serializer: S) -> Result<S::Ok, S::Erro
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// No fault was found.
     Clean,
     /// A fault was found in the library as it is.
@@ -63,14 +63,14 @@ pub enum Verdict {
 }
 
 /// What a run found: the document of `--json`.
-#[derive(Debug, serde::Serialize)]
-pub struct Report<'a> {
+#[derive(serde::Serialize)]
+pub(crate) struct Report<'a> {
     schema: &'static str,
     version: u32,
     #[serde(flatten)]
     setup: &'a Setup,
     interrupted: bool,
-    verdict: Verdict,
+    pub(crate) verdict: Verdict,
     elapsed_s: f64,
     reads: u64,
     /// Reads by the age of the block at the end of the section; the last place is "more".
@@ -89,10 +89,12 @@ pub struct Report<'a> {
     deferred: Vec<Count<Operation>>,
     faults: Vec<Count<FaultKind>>,
     first_fault: Option<&'a Fault>,
+    /// What `rcu torture` says of where and by what the run was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provenance: Option<serde_json::Value>,
 }
 
 /// How often something was.
-#[derive(Debug)]
 struct Count<T> {
     of: T,
     count: u64,
@@ -155,7 +157,7 @@ impl Verdict {
     }
 
     /// The exit code that says so.
-    pub fn exit_code(self) -> u8 {
+    pub(crate) fn exit_code(self) -> u8 {
         match self {
             Self::Clean | Self::Caught => 0,
             Self::Faulty | Self::Missed => 1,
@@ -172,7 +174,8 @@ impl<'a> Report<'a> {
         ending: Ending,
     ) -> Self {
         use std::sync::atomic::Ordering::Relaxed;
-        let (ages, batches) = ledger.histograms();
+        let ages = ledger.histogram(|record| &record.ages);
+        let provenance = std::env::var("RCU_PROVENANCE").ok();
         let has = |of_threads, of_sleepable| {
             setup.themes.has(Theme::Readers) && of_threads
                 || setup.themes.has(Theme::Sleepable) && of_sleepable
@@ -187,7 +190,7 @@ impl<'a> Report<'a> {
             reads: ages.iter().sum(),
             weak: setup.has_blocks() && ages[1..].iter().all(|&reads| reads == 0),
             ages,
-            batches,
+            batches: ledger.histogram(|record| &record.batches),
             reads_by_kind: counts(
                 |kind: ReaderKind| has(kind.is_of_threads(), kind.is_of_sleepable()),
                 |kind| ledger.reads(kind),
@@ -204,12 +207,9 @@ impl<'a> Report<'a> {
                 |of| ledger.operations.get(of),
             ),
             faults: counts(|_| true, |kind| ledger.faults(kind)),
-            first_fault: ledger.first_fault(),
+            first_fault: ledger.first.get(),
+            provenance: provenance.and_then(|text| serde_json::from_str(&text).ok()),
         }
-    }
-
-    pub(crate) fn verdict(&self) -> Verdict {
-        self.verdict
     }
 
     /// Writes all of it for people, under the names that JSON has.
@@ -312,7 +312,7 @@ mod tests {
         for _ in 0..faults {
             ledger.fault(FaultKind::Age, "global domain", None, None, String::new);
         }
-        Report::new(&setup(mutant), &ledger, None, ending).verdict()
+        Report::new(&setup(mutant), &ledger, None, ending).verdict
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,8 +11,7 @@ use serde_json::Value;
 use crate::report::Report;
 
 /// Why there is no result.
-#[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// An argument is wrong; the message says which, and what would be right.
     Usage(String),
     /// The system refused something.
@@ -40,15 +39,11 @@ impl fmt::Display for Failure {
 }
 
 /// Plain text on standard output, and JSON in a file. Where the file is `-` there is JSON alone.
-#[derive(Debug)]
-pub struct Screen {
+pub(crate) struct Screen {
     json: Option<Sink>,
-    /// What `rcu torture` says of where and by what the run was made.
-    provenance: Option<Value>,
 }
 
 /// Where the JSON goes.
-#[derive(Debug)]
 enum Sink {
     Stdout,
     File(File),
@@ -57,11 +52,8 @@ enum Sink {
 impl Screen {
     /// Writes JSON to this file, if one is named. It is opened here, and not emptied yet: a bad
     /// path costs no hour of torture.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn new(json: Option<PathBuf>) -> Result<Self, Failure> {
-        let open = |path: PathBuf| match path.as_os_str() == "-" {
+    pub(crate) fn new(json: Option<&Path>) -> Result<Self, Failure> {
+        let open = |path: &Path| match path.as_os_str() == "-" {
             true => Ok(Sink::Stdout),
             false => {
                 let mut options = OpenOptions::new();
@@ -70,9 +62,7 @@ impl Screen {
         };
         let json = json.map(open).transpose();
         let json = json.map_err(|error| Failure::io("cannot write the file of --json", error))?;
-        let provenance = std::env::var("RCU_PROVENANCE").ok();
-        let provenance = provenance.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(Self { json, provenance })
+        Ok(Self { json })
     }
 
     fn is_muted(&self) -> bool {
@@ -116,17 +106,8 @@ impl Screen {
 
     /// The whole result, if it is asked for.
     pub(crate) fn json(&self, report: &Report<'_>) -> io::Result<()> {
-        #[derive(Serialize)]
-        struct Document<'a> {
-            #[serde(flatten)]
-            report: &'a Report<'a>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            provenance: &'a Option<Value>,
-        }
-
         let Some(sink) = &self.json else { return Ok(()) };
-        let document = Document { report, provenance: &self.provenance };
-        let text = serde_json::to_string_pretty(&document)?;
+        let text = serde_json::to_string_pretty(report)?;
         match sink {
             Sink::Stdout => writeln!(io::stdout(), "{text}"),
             Sink::File(file) => {

@@ -27,7 +27,6 @@ const SIGNAL_MAX_US: u64 = 200;
 const PER_BEAT: u32 = 32;
 
 /// The threads, and where all of them may run in the end.
-#[derive(Debug)]
 pub(crate) struct Shuffler {
     members: Mutex<Vec<Member>>,
     home: CpuSet,
@@ -43,7 +42,6 @@ struct Member {
 }
 
 /// A thread's membership; it ends, and the thread is let go, when this is dropped.
-#[derive(Debug)]
 pub(crate) struct Stay {
     shuffler: Arc<Shuffler>,
     member: Member,

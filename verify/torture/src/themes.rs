@@ -82,7 +82,7 @@ impl Theme {
 
 /// Some themes, each once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Themes(Vec<Theme>);
+pub(crate) struct Themes(pub(crate) Vec<Theme>);
 
 impl Themes {
     /// The themes in the order in which they are declared; of an empty list all but the forks.
@@ -94,10 +94,6 @@ impl Themes {
         Self(Theme::value_variants().iter().filter(is_asked).copied().collect())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Theme> + '_ {
-        self.0.iter().copied()
-    }
-
     pub(crate) fn has(&self, theme: Theme) -> bool {
         self.0.contains(&theme)
     }
@@ -105,7 +101,7 @@ impl Themes {
     /// Whether one of them has this done.
     pub(crate) fn have(&self, operation: Operation) -> bool {
         let of_movers = matches!(operation, Operation::Shuffled | Operation::Signalled);
-        self.iter().any(|theme| {
+        self.0.iter().any(|theme| {
             theme.operations().contains(&operation.index()) || of_movers && theme.is_moved()
         })
     }

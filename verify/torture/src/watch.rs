@@ -45,7 +45,7 @@ pub(crate) const LOW_PRIORITY: &str = "reader of low priority";
 /// So the turns are not counted in which it is kept from running, but only until it has had a CPU
 /// as often as a wait needs it. What hangs for another reason, or takes more grace periods, is
 /// found.
-#[derive(Debug)]
+#[derive(Default)]
 struct LowPriority {
     /// Which thread record is its.
     record: usize,
@@ -56,10 +56,6 @@ struct LowPriority {
 }
 
 impl LowPriority {
-    fn new(record: usize) -> Self {
-        Self { record, task: Task::default(), is_kept: false, turns: 0 }
-    }
-
     /// This is what it is at now.
     fn note(&mut self, task: Task) {
         self.is_kept = task.is_kept(&self.task);
@@ -88,7 +84,6 @@ pub(crate) enum Ending {
 }
 
 /// Watches the threads of some thread records.
-#[derive(Debug)]
 pub(crate) struct Watch<'a> {
     pub(crate) ledger: &'a Ledger,
     pub(crate) interrupt: &'a AtomicBool,
@@ -114,7 +109,8 @@ impl<'a> Watch<'a> {
     pub(crate) fn new(ledger: &'a Ledger, interrupt: &'a AtomicBool, catch: bool) -> Self {
         let seen = vec![Seen::default(); ledger.records.len()];
         let low_priority = ledger.records.iter().position(|record| record.name == LOW_PRIORITY);
-        let low_priority = low_priority.map(LowPriority::new);
+        let low_priority =
+            low_priority.map(|record| LowPriority { record, ..LowPriority::default() });
         Self { ledger, interrupt, one_fault_is_enough: catch, seen, low_priority }
     }
 
@@ -208,7 +204,7 @@ mod tests {
         }
         ledger.records[0].begin(Step::Read);
         assert!(watch.look(0..2));
-        let fault = ledger.first_fault().expect("it is stuck");
+        let fault = ledger.first.get().expect("it is stuck");
         assert_eq!(ledger.faults(FaultKind::Stuck), 1);
         assert!(fault.detail.ends_with("b: updating by call and barrier"), "{}", fault.detail);
     }
@@ -239,7 +235,7 @@ mod tests {
     /// For as many grace periods as a wait takes, and no longer.
     #[test]
     fn a_reader_without_a_cpu_is_waited_for_until_it_has_had_one_twice() {
-        let mut reader = LowPriority::new(0);
+        let mut reader = LowPriority::default();
         let running = |ran_ns| Task::at('R', ran_ns);
         reader.note(running(1));
         let since = reader.turns;

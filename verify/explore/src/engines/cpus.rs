@@ -226,22 +226,6 @@ fn numbered(step: u16) -> (usize, Step) {
     (usize::from(step) / STEPS.len(), STEPS[usize::from(step) % STEPS.len()])
 }
 
-impl core::fmt::Display for Cpus {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{} CPUs, callbacks {:?}", self.callbacks.len(), self.callbacks)?;
-        if self.urgencies.len() > 1 {
-            write!(f, ", of any urgency")?;
-        }
-        if !self.may_sleep {
-            write!(f, ", always awake")?;
-        }
-        match self.tickless {
-            0 => Ok(()),
-            _ => write!(f, ", the last without ticks"),
-        }
-    }
-}
-
 /// An engine and its CPUs, as a system to explore.
 #[derive(Debug)]
 pub(crate) struct Around<'a, E> {

@@ -20,10 +20,6 @@ use super::world::{BYTES, Charge, Frame, OBJECTS, RetireAt, Retired, Turn, World
 use crate::system::Outcome;
 
 impl World {
-    pub(super) fn begin_to_retire(&mut self, me: usize, retired: Retired) {
-        self.push(me, Frame::Retire { retired, at: RetireAt::Begin });
-    }
-
     pub(super) fn retire(
         &mut self,
         turn: &mut Turn<'_>,
@@ -324,7 +320,7 @@ impl World {
             self.push(me, Frame::Return);
             let object = Object { again, ..retired.object };
             let retired = Retired { object, readers: self.readers(), is_own: was_queued };
-            self.begin_to_retire(me, retired);
+            self.push(me, Frame::Retire { retired, at: RetireAt::Begin });
         }
         Outcome::Moved
     }

@@ -302,7 +302,7 @@ impl World {
                 self.threads[me].retired += 1;
                 let object = turn.scenario.clients[me].retires[usize::from(index)];
                 let retired = Retired { object, readers: self.readers(), is_own: false };
-                self.begin_to_retire(me, retired);
+                self.push(me, Frame::Retire { retired, at: RetireAt::Begin });
                 self.take_inner(turn)
             }
             Op::Run(of) => self.begin_to_run(turn, of),

@@ -245,7 +245,7 @@ impl Assembler<'_> {
                     _ => u64::wrapping_sub,
                 };
                 let (to, order) = (self.reg(to), self.order(order));
-                let load = |at: &&str| code.op(Op::Load { to, how, at: self.at(at), order });
+                let load = |at: &&str| code.ops.push(Op::Load { to, how, at: self.at(at), order });
                 return places.iter().for_each(load);
             }
             ["store", at, value, order] => {
@@ -255,20 +255,17 @@ impl Assembler<'_> {
                 Op::Add { at: self.at(at), by: self.number(by), order: self.order(order) }
             }
             ["locked-add", at, by, before, order] => {
-                self.locked_add((at, by), (|_, _| false, 0), before, order)
+                self.update([at, by, before, order], u64::wrapping_add, (|_, _| false, "0"))
             }
             ["locked-add-unless-is", at, by, value, before, order] => {
-                self.locked_add((at, by), (|a, b| a == b, self.number(value)), before, order)
+                self.update([at, by, before, order], u64::wrapping_add, (|a, b| a == b, value))
             }
-            ["locked-add-unless-bits", at, by, bits, before, order] => self.locked_add(
-                (at, by),
-                (|a, bits| a & bits != 0, self.number(bits)),
-                before,
-                order,
-            ),
+            ["locked-add-unless-bits", at, by, bits, before, order] => {
+                let has_any: fn(u64, u64) -> bool = |a, bits| a & bits != 0;
+                self.update([at, by, before, order], u64::wrapping_add, (has_any, bits))
+            }
             ["swap", at, value, before, order] => {
-                let (at, value, order) = (self.at(at), self.value(value), self.order(order));
-                Op::Swap { at, value, before: self.reg(before), order }
+                self.update([at, value, before, order], |_, value| value, (|_, _| false, "0"))
             }
             ["fence"] | ["barrier", "own"] => Op::Fence(Ordering::SeqCst),
             ["acquire-fence"] => Op::Fence(Ordering::Acquire),
@@ -318,7 +315,7 @@ impl Assembler<'_> {
             ["counted"] => Op::Counted,
             ["set", to, value] => Op::Set(self.reg(to), self.value(value)),
             ["clear", ref regs @ ..] => {
-                let clear = |of: &&str| code.op(Op::Set(self.reg(of), Value::Is(0)));
+                let clear = |of: &&str| code.ops.push(Op::Set(self.reg(of), Value::Is(0)));
                 return regs.iter().for_each(clear);
             }
             ["raise", to, by] => Op::Calculate(self.reg(to), u64::wrapping_add, self.value(by)),
@@ -338,18 +335,18 @@ impl Assembler<'_> {
             ["goto", to] => Op::Goto(code.label(to)),
             _ => panic!("not an instruction: {words:?}"),
         };
-        code.op(op);
+        code.ops.push(op);
     }
 
-    fn locked_add(
+    fn update(
         &self,
-        (at, by): (&str, &str),
-        unless: (fn(u64, u64) -> bool, u64),
-        before: &str,
-        order: &str,
+        [at, by, before, order]: [&str; 4],
+        how: fn(u64, u64) -> u64,
+        (unless, number): (fn(u64, u64) -> bool, &str),
     ) -> Op {
         let (at, by, order) = (self.at(at), self.value(by), self.order(order));
-        Op::LockedAdd { at, by, unless, before: self.reg(before), order }
+        let unless = (unless, self.number(number));
+        Op::Update { at, how, by, unless, before: self.reg(before), order }
     }
 
     fn order(&self, text: &str) -> Ordering {

@@ -142,19 +142,14 @@ pub(super) enum Op {
         by: u64,
         order: Ordering,
     },
-    /// A locked addition, unless that holds of the word and the number; the value before goes into
-    /// a register.
-    LockedAdd {
+    /// A locked instruction, an addition or an exchange: what goes into the word is made of what
+    /// was there, and the value, unless that holds of the word and the number. The value before
+    /// goes into a register.
+    Update {
         at: At,
+        how: fn(u64, u64) -> u64,
         by: Value,
         unless: (fn(u64, u64) -> bool, u64),
-        before: Reg,
-        order: Ordering,
-    },
-    /// An exchange; the value before goes into a register.
-    Swap {
-        at: At,
-        value: Value,
         before: Reg,
         order: Ordering,
     },
@@ -237,9 +232,9 @@ pub(super) enum Op {
 /// A program.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Code {
-    ops: Vec<Op>,
+    pub(super) ops: Vec<Op>,
     /// Those that happen in one step with the one before.
-    joined: Vec<u8>,
+    pub(super) joined: Vec<u8>,
     /// The labels, and where each of them is.
     labels: Vec<(String, Option<u8>)>,
 }
@@ -261,21 +256,9 @@ impl Code {
         assert!(self.labels[label.0].1.replace(at).is_none(), "{name} has one place");
     }
 
-    pub(super) fn op(&mut self, op: Op) {
-        self.ops.push(op);
-    }
-
     /// The next instruction happens in one step with the one before.
     pub(super) fn join(&mut self) {
         self.joined.push(self.ops.len() as u8);
-    }
-
-    pub(super) fn is_joined(&self, pc: u8) -> bool {
-        self.joined.contains(&pc)
-    }
-
-    pub(super) fn ops(&self) -> &[Op] {
-        &self.ops
     }
 
     /// The instruction at a place; `None` at the end.

@@ -38,7 +38,7 @@ impl<M: Memory> World<M> {
             this_is_first = false;
             self.go_on(thread, next, turn.scenario);
             let pc = self.threads[thread].pc;
-            op = program.code.at(pc).filter(|_| program.code.is_joined(pc));
+            op = program.code.at(pc).filter(|_| program.code.joined.contains(&pc));
         }
         Outcome::Moved
     }
@@ -145,19 +145,13 @@ impl<M: Memory> World<M> {
                 turn.tell(|| format!("{} += {}", plan.name(at), signed(by)));
                 self.add(cpu, at, by, order, turn);
             }
-            Op::LockedAdd { at, by, unless: (holds, value), before, order } => {
+            Op::Update { at, how, by, unless: (holds, value), before, order } => {
                 // One that changes nothing is a load; as an update it is stronger under TSO only.
                 let (at, by) = (at.find(&regs, cpu), by.of(&regs));
-                let add = |old| if holds(old, value) { old } else { old.wrapping_add(by) };
-                let found = self.memory.update(me, at, order, add);
-                let after = signed(add(found));
+                let update = |old| if holds(old, value) { old } else { how(old, by) };
+                let found = self.memory.update(me, at, order, update);
+                let after = signed(update(found));
                 turn.tell(|| format!("{} = {after}, was {}", plan.name(at), signed(found)));
-                self.set(thread, before, found);
-            }
-            Op::Swap { at, value, before, order } => {
-                let (at, value) = (at.find(&regs, cpu), value.of(&regs));
-                let found = self.memory.update(me, at, order, |_| value);
-                turn.tell(|| format!("{} = {value}, which was {found}", plan.name(at)));
                 self.set(thread, before, found);
             }
             _ => return self.handle(thread, cpu, op, turn),

@@ -130,7 +130,7 @@ impl Plan {
         for (thread, program) in self.programs.iter().enumerate() {
             let cpus = (0..THREADS).filter(|cpu| self.may_run(thread, *cpu));
             let cpus = cpus.fold(0, |set, cpu| set | 1 << cpu);
-            for op in program.code.ops() {
+            for op in &program.code.ops {
                 if let Op::Load { at, .. } | Op::Add { at, .. } = op {
                     at.among().for_each(|at| loaders[at] |= cpus);
                 }

@@ -87,7 +87,7 @@ struct Views {
 }
 
 /// Histories and views.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Weak {
     /// The histories, one after the other, and where each of them ends.
     messages: Vec<Message>,
@@ -170,12 +170,8 @@ impl Memory for Weak {
         Self {
             messages: layout.initial.iter().map(first).collect(),
             ends: core::array::from_fn(|at| at as u8 + 1),
-            threads: [Views::default(); THREADS],
-            global: View::default(),
-            locks: [View::default(); 2],
-            answers: View::default(),
-            reads: [[0; THREADS]; OBJECTS],
             loaders: layout.loaders,
+            ..Self::default()
         }
     }
 

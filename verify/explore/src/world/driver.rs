@@ -29,9 +29,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use grace::{Action, Cookie, Event, Hint, Number, Sequence, word};
 
-use super::{At, Outcome, Turn, World, members};
+use super::{Asleep, At, Outcome, Turn, World, members};
 use crate::memory::{Location, Lock, Memory};
-use crate::scenario::{Flavour, Op, Scenario};
+use crate::scenario::{Op, Scenario};
 
 /// How far a driver goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,7 +86,7 @@ pub(super) struct Drive {
 /// The bits that a mutant leaves of a number.
 pub(super) fn number_mask(scenario: &Scenario, mutant: &str) -> Option<u32> {
     match mutant {
-        "one-pass-after-a-turn" => Some((1 << scenario.start.number_bits) - 1),
+        "one-pass-after-a-turn" => Some((1 << scenario.start().number_bits) - 1),
         "phase-bit" => Some(1),
         _ => None,
     }
@@ -196,7 +196,7 @@ impl<M: Memory> World<M> {
         turn.tell(|| "drives no longer".into());
         self.driven = false;
         if !turn.is("nobody-is-notified") {
-            self.notify();
+            self.wake(Asleep::Turn);
         }
         self.held_by = None;
         self.memory.unlock(turn.me, Lock::Machine);
@@ -224,7 +224,7 @@ impl<M: Memory> World<M> {
             }
             Step::CountDown => {
                 if self.count_down(turn) {
-                    self.wake_driver(); // a superseded one may sleep there still
+                    self.wake(Asleep::Wake); // a superseded one may sleep there still
                 }
                 self.goto_step(turn, Step::SecondLook)
             }
@@ -271,8 +271,7 @@ impl<M: Memory> World<M> {
         }
         let own = u32::from(self.threads[me].registered);
         let alone = turn.is("always-alone") || self.registry.readers.count_ones() <= own;
-        let flavour = |thread: &usize| turn.scenario.threads[*thread].flavour;
-        let heavy = self.registered_but(me).iter().any(|thread| flavour(thread) == Flavour::Light);
+        let heavy = self.has_light_reader(turn);
         if !turn.is("alone-without-lock") {
             self.memory.lock(me, Lock::Registry);
             self.memory.unlock(me, Lock::Registry);
@@ -294,6 +293,11 @@ impl<M: Memory> World<M> {
     pub(super) fn registered_but(&self, me: usize) -> Vec<usize> {
         let is_registered = |thread: &usize| *thread != me && self.threads[*thread].registered;
         (0..self.threads.len()).filter(is_registered).collect()
+    }
+
+    /// Whether a reader with light fences is registered, other than the driver's own.
+    pub(super) fn has_light_reader(&self, turn: &Turn<'_>) -> bool {
+        self.registered_but(turn.me).iter().any(|reader| !turn.scenario.threads[*reader].is_qsbr)
     }
 
     /// The heavy fence in one step: what a mutant does too early.
@@ -445,7 +449,7 @@ impl<M: Memory> World<M> {
         self.memory.store(turn.me, Location::COMPLETED, sequence.to_bits(), order);
         turn.tell(|| format!("completed = {:#x}", sequence.to_bits()));
         if !turn.is("nobody-is-notified") {
-            self.notify();
+            self.wake(Asleep::Turn);
         }
         self.report_event(turn, Event::Completed)
     }

@@ -196,12 +196,12 @@ impl<M: Memory> World<M> {
                 ..ThreadState::default()
             });
         }
-        let start = scenario.start;
+        let start = scenario.start();
         // The mutants that cut numbers short do it where the driver handles them, so that the
         // machine believes that they are still wide.
         let is_cut = driver::number_mask(scenario, mutant).is_some();
         let number_bits = if is_cut { 32 } else { start.number_bits };
-        let machine = Machine::new(scenario.policy, Start { number_bits, ..start });
+        let machine = Machine::new(scenario.policy(), Start { number_bits, ..start });
         Self {
             memory: M::new(&layout(scenario, machine.number(), machine.sequence())),
             machine,
@@ -300,7 +300,7 @@ impl<M: Memory> World<M> {
         self.registry.holdouts = 0;
         self.registry.pass = None;
         self.machine.observe(Event::Abandoned).expect("fits every step");
-        self.notify();
+        self.wake(Asleep::Turn);
         self.settle(turn.scenario);
         Outcome::Moved
     }
@@ -327,13 +327,10 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// Those who wait for the driver scan again.
-    fn notify(&mut self) {
-        for thread in &mut self.threads {
-            if thread.asleep == Some(Asleep::Turn) {
-                thread.asleep = None;
-            }
-        }
+    /// Those who sleep on this go on.
+    fn wake(&mut self, asleep: Asleep) {
+        let sleepers = self.threads.iter_mut().filter(|thread| thread.asleep == Some(asleep));
+        sleepers.for_each(|thread| thread.asleep = None);
     }
 
     fn litmus(&mut self, turn: &mut Turn<'_>, op: Op) -> Outcome {

@@ -66,7 +66,7 @@ impl<M: Memory> World<M> {
     fn load_gp_ctr(&mut self, turn: &mut Turn<'_>) -> u64 {
         let order = if turn.is("relaxed-number-load") { Relaxed } else { Acquire };
         let value = if turn.scenario.threads[turn.me].liburcu {
-            word::entered(turn.scenario.start.number)
+            word::entered(turn.scenario.start().number)
         } else {
             self.memory.load(turn.me, Location::GP_CTR, order, turn.choice)
         };
@@ -184,7 +184,7 @@ impl<M: Memory> World<M> {
             Report::Count => self.count_down(turn).then_some(Report::Wake),
             Report::Wake => {
                 self.memory.system_call(me);
-                self.wake_driver();
+                self.wake(Asleep::Wake);
                 turn.tell(|| "wakes the driver".into());
                 None
             }
@@ -211,14 +211,6 @@ impl<M: Memory> World<M> {
         let before = self.memory.update(turn.me, Location::WAKE, order, subtract);
         turn.tell(|| format!("wake -= 1, was {before}"));
         before == 1
-    }
-
-    pub(super) fn wake_driver(&mut self) {
-        for thread in &mut self.threads {
-            if thread.asleep == Some(Asleep::Wake) {
-                thread.asleep = None;
-            }
-        }
     }
 
     pub(super) fn register(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {

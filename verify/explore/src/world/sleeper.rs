@@ -10,7 +10,6 @@ use super::driver::{Step, Until, cut};
 use super::reader::WAITED_FOR;
 use super::{Asleep, Outcome, Turn, World, members};
 use crate::memory::{Location, Lock, Memory};
-use crate::scenario::Flavour;
 
 impl<M: Memory> World<M> {
     pub(super) fn mark_begin(&mut self, turn: &mut Turn<'_>) -> Outcome {
@@ -50,10 +49,7 @@ impl<M: Memory> World<M> {
             }
             "no-second-look" => self.goto_step(turn, Step::LoadWake),
             _ => {
-                let light =
-                    |thread: &usize| turn.scenario.threads[*thread].flavour == Flavour::Light;
-                let own =
-                    turn.is("own-fence-before-sleep") && !self.registered_but(me).iter().any(light);
+                let own = turn.is("own-fence-before-sleep") && !self.has_light_reader(turn);
                 self.begin_fence(turn, true, !own)
             }
         }
@@ -117,7 +113,7 @@ impl<M: Memory> World<M> {
                 let subtract = |count| u64::from((count as u32).wrapping_sub(withdrawn as u32));
                 self.memory.update(me, Location::WAKE, AcqRel, subtract);
             }
-            self.wake_driver();
+            self.wake(Asleep::Wake);
         }
         self.memory.unlock(me, Lock::Registry);
         self.next_action(turn)

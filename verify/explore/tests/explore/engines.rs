@@ -13,8 +13,8 @@ fn every_engine_is_safe_and_finishes() {
     for subject in subjects() {
         for on in &subject.quick {
             let verdict = subject.explore(on, None, LIMIT);
-            println!("{} on {on}: {verdict}", subject.name);
-            assert!(verdict.is_safe(), "{} on {on}: {verdict}", subject.name);
+            println!("{} on {on:?}: {verdict}", subject.name);
+            assert!(verdict.is_safe(), "{} on {on:?}: {verdict}", subject.name);
         }
     }
 }
@@ -54,8 +54,8 @@ fn an_engine_gets_stuck_where_the_table_says() {
         for expected in subject.faults().filter(|expected| expected.step.is_none()) {
             let (on, why) = (&expected.on, expected.why.unwrap_or_default());
             let verdict = subject.explore(on, None, LIMIT);
-            println!("{} on {on}, since {why}: {verdict}\n", subject.name);
-            assert!(expected.comes.agrees(&verdict), "{} on {on}: {verdict}", subject.name);
+            println!("{} on {on:?}, since {why}: {verdict}\n", subject.name);
+            assert!(expected.comes.agrees(&verdict), "{} on {on:?}: {verdict}", subject.name);
         }
     }
 }

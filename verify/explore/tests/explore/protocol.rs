@@ -2,10 +2,10 @@
 
 use check::{GRACE_PERIODS, Model, Verdict};
 
-use super::{LIMIT, unsafe_scenarios};
+use super::{LIMIT, unsafe_with};
 
 fn every_scenario_is_safe_under(model: Model) {
-    super::none(&unsafe_scenarios(&GRACE_PERIODS, LIMIT, |_, this| this == model));
+    super::none(&unsafe_with(&GRACE_PERIODS, None, LIMIT, |_, this| this == model));
 }
 
 #[test]

@@ -10,7 +10,7 @@
 use check::rseq_read::RESTART;
 use check::{Explored, Fault, Kind, Model, Verdict};
 
-use super::{LIMIT, unsafe_scenarios, wrong_faults};
+use super::{LIMIT, unsafe_with, wrong_faults};
 
 /// Those that take a second or more each under the weak model.
 const BIG: &[&str] = &[
@@ -50,7 +50,7 @@ fn is_quick(fault: &Fault, scenario: &dyn Explored, model: Model) -> bool {
 #[test]
 fn every_scenario_is_safe() {
     let is_asked = |scenario: &dyn Explored, model| model == Model::Tso || !is_big(scenario);
-    super::none(&unsafe_scenarios(&RESTART, LIMIT, is_asked));
+    super::none(&unsafe_with(&RESTART, None, LIMIT, is_asked));
 }
 
 /// The ignored tests name scenarios: not one that is gone.

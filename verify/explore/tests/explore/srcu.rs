@@ -6,7 +6,7 @@ use check::srcu::SRCU;
 use check::{Explored, Model};
 use grace::srcu::STEPS;
 
-use super::{LIMIT, harm_of_harmless_faults, unsafe_scenarios, wrong_faults};
+use super::{LIMIT, harm_of_harmless_faults, unsafe_with, wrong_faults};
 
 /// Takes half a minute under the weak model.
 const BIG: &str = "crossing";
@@ -17,7 +17,7 @@ fn is_quick(scenario: &dyn Explored, model: Model) -> bool {
 
 #[test]
 fn every_scenario_is_safe() {
-    super::none(&unsafe_scenarios(&SRCU, LIMIT, is_quick));
+    super::none(&unsafe_with(&SRCU, None, LIMIT, is_quick));
 }
 
 #[test]

@@ -79,10 +79,8 @@ fn watch(context: &ThreadContext, child: Child) -> Option<String> {
             let stopped = kill_process(pid, Signal::STOP);
             context.sleep(STOP_MAX_US);
             let continued = kill_process(pid, Signal::CONT);
-            context
-                .ledger
-                .operations
-                .add(Operation::Stopped, u64::from(stopped.is_ok() && continued.is_ok()));
+            let is_done = stopped.is_ok() && continued.is_ok();
+            context.ledger.operations.add(Operation::Stopped, u64::from(is_done));
         }
     });
     let Some(status) = status else { return Some(LATE.to_owned()) };

@@ -274,13 +274,9 @@ pub(crate) fn again<K: ThreadTag>(field: &Field<K>, left: u64) {
         }
     };
     assert_eq!(size_of_val(&closure), SMALL, "what a closure is counted as");
-    match field.domain.call(closure) {
-        Ok(()) => field.tally.admitted(SMALL),
-        // There was room for the one that is running.
-        Err(_) => field.tally.fault(FaultKind::Limit, || {
-            "a closure that queues itself again was refused".to_owned()
-        }),
-    }
+    // There is room for the one that is running.
+    let is_taken = field.domain.call(closure).is_ok();
+    field.tally.expect_admitted(SMALL, is_taken, "a closure that queues itself again");
 }
 
 /// Changes what may be changed; what may wait by a half.

@@ -17,7 +17,7 @@ use rustix::process::Pid;
 
 use super::children::{LATE, wait_for};
 use super::flood::{self, Flooder};
-use super::objects::{Bound, FORKED, Field, Tally};
+use super::objects::{FORKED, Field, Tally, UNBOUNDED};
 use super::{Operation, ThreadContext};
 use crate::fork::fork;
 use crate::kinds::FaultKind;
@@ -114,7 +114,7 @@ fn child<K: ThreadTag>(field: &Field<K>) -> i32 {
     FORKED.store(true, Relaxed);
     let faults = field.context.ledger.faults_total();
     // Counts of its own: those of the storm were stopped wherever they were.
-    let tally = Tally::new(&field.context, "domain in a forked child", Bound::NONE);
+    let tally = Tally::new(&field.context, "domain in a forked child", UNBOUNDED);
     let own = Field { tally: Arc::clone(&tally), ..field.clone() };
     let mut flooder = Flooder::new(&own);
     for _ in 0..1 + field.context.below(8) {

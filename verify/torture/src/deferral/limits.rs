@@ -17,7 +17,7 @@ use grace::limit::{Amount, chunk};
 use quiescence::{Domain, tag::Private, tuning::Engine};
 
 use super::flood::{self, Flooder};
-use super::objects::{Bound, Field, LARGEST, Small, Tally, chain};
+use super::objects::{Field, LARGEST, Small, Tally, chain};
 use super::{Operation, ThreadContext, tuning};
 use crate::kinds::FaultKind;
 
@@ -43,9 +43,9 @@ pub(crate) fn round(engine: Engine, context: &ThreadContext) {
     let limit = limit(context);
     let tuning = tuning(limit.objects, limit.bytes);
     let domain = Domain::builder().engine(engine).tuning(tuning).build();
-    let bound =
-        Bound { objects: limit.objects + THREADS, bytes: limit.bytes + THREADS * LARGEST as u64 };
-    let tally = Tally::new(context, NAME, bound);
+    // One object a thread may be over it.
+    let over = Amount { objects: THREADS, bytes: THREADS * LARGEST as u64 };
+    let tally = Tally::new(context, NAME, limit.plus(over));
     let field = Field { context: context.clone(), domain, tally };
     // What callbacks defer is the worker's, which keeps some of its room for the next ones.
     let chains = context.one_in(2);

@@ -22,7 +22,7 @@ use quiescence::Domain;
 use quiescence::tag::{Global, Private, ThreadTag};
 use quiescence::tuning::Tuning;
 
-use objects::{Bound, Field, Tally};
+use objects::{Field, Tally, UNBOUNDED};
 
 use super::context::ThreadContext;
 use super::fixture::{Fixture, Play};
@@ -84,7 +84,6 @@ pub(crate) fn tuning(objects_max: u64, bytes_max: u64) -> Tuning {
 }
 
 /// What the threads share.
-#[derive(Debug)]
 struct Deferral {
     setup: Setup,
     flood: Domain<Private>,
@@ -120,7 +119,7 @@ impl Deferral {
 
     /// A thread's view of a domain; what it defers there is counted for the end.
     fn field<K: ThreadTag>(&self, context: &ThreadContext, domain: &Domain<K>) -> Field<K> {
-        let tally = Tally::new(context, "domain under a flood", Bound::NONE);
+        let tally = Tally::new(context, "domain under a flood", UNBOUNDED);
         lock(&self.tallies).push(Arc::clone(&tally));
         Field { context: context.clone(), domain: domain.clone(), tally }
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, fence};
 
+use grace::limit::Amount;
 use quiescence::{AtLimit, Domain, Retire, tag::ThreadTag};
 
 use super::{Operation, ThreadContext};
@@ -18,23 +19,15 @@ use crate::ledger::Ledger;
 /// The largest object, in bytes.
 pub(crate) const LARGEST: usize = 4096;
 
-/// What may wait, at most; nothing said means that it is not checked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bound {
-    pub(crate) objects: u64,
-    pub(crate) bytes: u64,
-}
-
-impl Bound {
-    pub(crate) const NONE: Self = Self { objects: u64::MAX, bytes: u64::MAX };
-}
+/// What may wait where that is not checked.
+pub(crate) const UNBOUNDED: Amount = Amount { objects: u64::MAX, bytes: u64::MAX };
 
 /// The objects that wait in a domain.
-#[derive(Debug)]
 pub(crate) struct Tally {
     ledger: Arc<Ledger>,
     name: &'static str,
-    bound: Bound,
+    /// What may wait, at most.
+    bound: Amount,
     objects: AtomicI64,
     bytes: AtomicI64,
     admitted: AtomicU64,
@@ -42,7 +35,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new(context: &ThreadContext, name: &'static str, bound: Bound) -> Arc<Self> {
+    pub(crate) fn new(context: &ThreadContext, name: &'static str, bound: Amount) -> Arc<Self> {
         Arc::new(Self {
             ledger: Arc::clone(&context.ledger),
             name,
@@ -87,6 +80,15 @@ impl Tally {
         });
     }
 
+    /// The library has taken an object of so many bytes; or it has refused this, and may not have.
+    pub(crate) fn expect_admitted(&self, bytes: usize, is_taken: bool, what: &str) {
+        if is_taken {
+            self.admitted(bytes);
+        } else {
+            self.fault(FaultKind::Limit, || format!("{what} was refused"));
+        }
+    }
+
     pub(crate) fn fault(&self, kind: FaultKind, detail: impl FnOnce() -> String) {
         self.ledger.fault(kind, self.name, None, None, detail);
     }
@@ -100,7 +102,6 @@ impl Tally {
 }
 
 /// Counts itself, while it waits.
-#[derive(Debug)]
 pub(crate) struct Parcel {
     tally: Arc<Tally>,
     bytes: u64,
@@ -129,7 +130,7 @@ impl Drop for Parcel {
 pub(crate) static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// The callbacks of one thread that must run in order.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct CallbackQueue(AtomicU64);
 
 impl CallbackQueue {
@@ -140,7 +141,6 @@ impl CallbackQueue {
 }
 
 /// The place of a callback in its callback queue.
-#[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) callback_queue: Arc<CallbackQueue>,
     pub(crate) number: u64,
@@ -158,7 +158,7 @@ impl Ticket {
 }
 
 /// A domain, and what waits there.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Field<K: ThreadTag> {
     pub(crate) context: ThreadContext,
     pub(crate) domain: Domain<K>,
@@ -169,7 +169,6 @@ pub(crate) struct Field<K: ThreadTag> {
 pub(crate) type Later<K> = Box<dyn FnOnce(&Field<K>)>;
 
 /// An owner that is retired in a box, or as it is: two words, or many.
-#[derive(Debug)]
 pub(crate) struct Bundle<const WORDS: usize>(Parcel, [u64; WORDS]);
 
 /// The smallest object that is counted.
@@ -198,11 +197,9 @@ impl<K: ThreadTag> Drop for Chain<K> {
 }
 
 /// Its drop counts; it has no memory that could. The address of its box is 1, an odd one.
-#[derive(Debug)]
 struct Nothing;
 
 /// One word that is no address, though its lowest bit is set as in the words of the library's own.
-#[derive(Debug)]
 struct OddWord(usize);
 
 /// Objects that cannot count themselves: those without memory, and words. Taken, dropped.
@@ -326,13 +323,8 @@ pub(crate) fn chain<K: ThreadTag>(field: &Field<K>, left: u64) {
     let bytes = size_of::<Chain<K>>();
     let parcel = Some(field.tally.parcel(bytes));
     let link = Box::new(Chain { parcel, field: field.clone(), left });
-    match field.domain.retire(link) {
-        Ok(()) => field.tally.admitted(bytes),
-        // Dropped, it is retired over the limit.
-        Err(_refused) => {
-            field.tally.fault(FaultKind::Limit, || "a drop's retire() was refused".to_owned());
-        }
-    }
+    // Where it is refused it is dropped, and so retired over the limit.
+    field.tally.expect_admitted(bytes, field.domain.retire(link).is_ok(), "a drop's retire()");
 }
 
 #[cfg(test)]
@@ -344,7 +336,7 @@ mod tests {
     fn one_object_or_one_byte_too_many_is_a_fault() {
         for (bytes, within) in [(8, true), (9, false)] {
             let context = context();
-            let tally = Tally::new(&context, "test", Bound { objects: 2, bytes: 16 });
+            let tally = Tally::new(&context, "test", Amount { objects: 2, bytes: 16 });
             let parcels = [tally.parcel(8), tally.parcel(bytes)];
             tally.admitted(8);
             tally.admitted(bytes);
@@ -355,7 +347,7 @@ mod tests {
             assert_eq!(context.ledger.faults(FaultKind::Count), 0);
         }
         let context = context();
-        let tally = Tally::new(&context, "test", Bound { objects: 1, bytes: 16 });
+        let tally = Tally::new(&context, "test", Amount { objects: 1, bytes: 16 });
         tally.admitted(8);
         tally.admitted(8);
         assert_eq!(context.ledger.faults(FaultKind::Limit), 1);
@@ -366,7 +358,7 @@ mod tests {
     #[test]
     fn whoever_runs_before_its_turn_or_twice_is_a_fault() {
         let context = context();
-        let tally = Tally::new(&context, "test", Bound::NONE);
+        let tally = Tally::new(&context, "test", UNBOUNDED);
         let callback_queue: Arc<CallbackQueue> = Arc::default();
         let ticket = |number| Ticket { callback_queue: Arc::clone(&callback_queue), number };
         (0..2).for_each(|number| ticket(number).check(&tally));
@@ -381,7 +373,7 @@ mod tests {
     fn every_shape_is_counted_as_what_the_library_takes_it_for() {
         let context = context();
         let domain = Domain::new();
-        let tally = Tally::new(&context, "test", Bound::NONE);
+        let tally = Tally::new(&context, "test", UNBOUNDED);
         let field = Field { context, domain, tally };
         for draw in 0..64 {
             let guard = field.domain.read(); // it waits

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quiescence::{Domain, tag::Private, tuning::Engine};
 
 use super::flood::Flooder;
-use super::objects::{Bound, CallbackQueue, Field, Parcel, Tally, Ticket};
+use super::objects::{CallbackQueue, Field, Parcel, Tally, Ticket, UNBOUNDED};
 use super::{Operation, ThreadContext, tuning};
 use crate::kinds::{FaultKind, Named};
 use crate::passing::at_the_end;
@@ -19,7 +19,6 @@ const COUNT_MAX: u64 = 3000;
 const NAME: &str = "domain that is left alone";
 
 /// An object that has its place among those of its thread.
-#[derive(Debug)]
 struct Numbered(Parcel, Ticket);
 
 impl Drop for Numbered {
@@ -33,7 +32,7 @@ pub(crate) fn round(engine: Engine, context: &ThreadContext) {
     let mut tuning = tuning(65_536, 64 << 20);
     tuning.lazy = Duration::from_micros(context.below(100_000));
     let domain = Domain::builder().engine(engine).tuning(tuning).build();
-    let tally = Tally::new(context, NAME, Bound::NONE);
+    let tally = Tally::new(context, NAME, UNBOUNDED);
     let field = Field { context: context.clone(), domain, tally: Arc::clone(&tally) };
     let objects = context.below_mostly_low(COUNT_MAX);
     let closures = context.below_mostly_low(COUNT_MAX);

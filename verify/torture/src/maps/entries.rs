@@ -69,7 +69,6 @@ impl BuildHasher for Crowded {
 }
 
 /// The hasher that [`Crowded`] builds.
-#[derive(Debug)]
 pub(super) struct CrowdedHasher(Crowded, DefaultHasher);
 
 impl Hasher for CrowdedHasher {

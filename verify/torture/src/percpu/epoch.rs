@@ -32,7 +32,6 @@ static LIVE: Live = Live::none();
 type Place = Atomic<Canary>;
 
 /// The pointers, and the collectors.
-#[derive(Debug)]
 struct Pointers {
     /// Never null. Of the default collector, and of the small one. The last objects are leaked.
     places: [[Place; PLACES]; 2],

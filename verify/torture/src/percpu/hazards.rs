@@ -32,7 +32,6 @@ static LIVE: Live = Live::none();
 struct Line(AtomicU64);
 
 /// The pointers.
-#[derive(Debug)]
 struct Hazards {
     /// From boxes, never null. The objects of the first are retired in the small domain; the last
     /// ones are leaked.

@@ -38,14 +38,12 @@ fn expect(object: &Canary, context: &ThreadContext, id: Id) {
 }
 
 /// The tables.
-#[derive(Debug)]
 struct Ids {
     global: Table<Global>,
     small: Table<Private>,
 }
 
 /// A table, and the ids that are known.
-#[derive(Debug)]
 struct Table<D: DomainTag> {
     map: IdMap<Canary, D>,
     board: [AtomicU64; BOARD],

@@ -33,7 +33,6 @@ const THREADS_PER_CPU: usize = 2;
 static LIVE: Live = Live::none();
 
 /// What stands in lists, queues and stacks.
-#[derive(Debug)]
 struct Element {
     /// Its place in a list; else the thread that has pushed it.
     key: u64,
@@ -51,7 +50,6 @@ impl Element {
 }
 
 /// What is read, updated, pushed and popped.
-#[derive(Debug)]
 struct Lists {
     list: List<Element>,
     small: List<Element, Private>,

@@ -21,8 +21,6 @@ mod tasks;
 mod tools;
 mod words;
 
-use std::sync::Arc;
-
 use super::canary::{Canary, Live, end};
 use super::context::ThreadContext;
 use super::deferral::tuning;
@@ -35,17 +33,7 @@ use super::themes::Theme;
 /// The threads of a theme.
 pub(crate) fn cast(fixture: &mut Fixture, theme: Theme, cpus: usize) {
     match theme {
-        Theme::Sleepable => {
-            let yards = sleepable::cast(fixture, cpus);
-            let (beside, shuffler) = (yards[0].clone(), Arc::clone(&fixture.shuffler));
-            let shufflers = Arc::clone(&shuffler);
-            fixture.part(true, "tasks in sleepable domains", move |context| {
-                tasks::run(&yards, &shufflers, context);
-            });
-            fixture.part(true, "one who has small sleepable domains", move |context| {
-                growing::run(&beside, &shuffler, context);
-            });
-        }
+        Theme::Sleepable => sleepable::cast(fixture, cpus),
         Theme::RseqRead => words::cast_snapshots(fixture, cpus),
         Theme::Sequences => words::cast_sequences(fixture, cpus),
         Theme::Hazards => {

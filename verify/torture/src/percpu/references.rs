@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex};
 
 use quiescence::sync::{BigRef, BigRefHandle};
@@ -23,7 +23,6 @@ static LIVE: Live = Live::none();
 static RELEASED: AtomicU64 = AtomicU64::new(0);
 
 /// What a big reference is to. The object itself would not notice a second release.
-#[derive(Debug)]
 pub(crate) struct Value(Arc<Canary>);
 
 impl Drop for Value {
@@ -36,7 +35,6 @@ impl Drop for Value {
 pub(crate) type Handles = VecDeque<(BigRefHandle<Value>, u64)>;
 
 /// The reference of the moment.
-#[derive(Debug)]
 pub(crate) struct References(Mutex<Arc<BigRef<Value>>>);
 
 impl References {
@@ -96,7 +94,7 @@ impl References {
         lock(&self.0).kill();
         LIVE.expect(context, "BigRef", 0);
         // Acquire: pairs with the Release in the drop.
-        let (made, released) = (LIVE.serials(), RELEASED.load(Acquire));
+        let (made, released) = (LIVE.serial.load(Relaxed), RELEASED.load(Acquire));
         context.expect(made == released, FaultKind::Freed, "BigRef", || {
             format!("{made} values had references, {released} were released")
         });

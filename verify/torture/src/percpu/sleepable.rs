@@ -13,6 +13,7 @@ use std::task::Poll;
 use quiescence::{Srcu, tag::Sleepable};
 use tokio::runtime::Builder;
 
+use super::{growing, tasks};
 use crate::arena::{Arena, Participant, Visit};
 use crate::context::ThreadContext;
 use crate::delays;
@@ -51,7 +52,7 @@ const REST_MAX_US: u64 = 400;
 static STATIC: Srcu = Srcu::named("torture");
 
 /// A domain, however it is held.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Place {
     Static(&'static Srcu),
     Made(Arc<Srcu>),
@@ -68,8 +69,9 @@ pub(crate) struct Yard {
     left: Arc<Left>,
 }
 
-/// Two domains that last, the static one first, with threads that read and update there.
-pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) -> [Yard; 2] {
+/// Two domains that last, the static one first, with threads that read and update there; tasks, and
+/// small domains beside them.
+pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
     let yards = [
         Yard::new("static sleepable domain", Place::Static(&STATIC)),
         Yard::new("sleepable domain made at run time", Place::Made(Arc::default())),
@@ -91,7 +93,14 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) -> [Yard; 2] {
         let name = format!("updater in the {}", yard.arena.name);
         fixture.part(true, name, move |context| update(&own, context));
     }
-    yards
+    let (beside, shuffler) = (yards[0].clone(), Arc::clone(&fixture.shuffler));
+    let shufflers = Arc::clone(&shuffler);
+    fixture.part(true, "tasks in sleepable domains", move |context| {
+        tasks::run(&yards, &shufflers, context);
+    });
+    fixture.part(true, "one who has small sleepable domains", move |context| {
+        growing::run(&beside, &shuffler, context);
+    });
 }
 
 impl Yard {

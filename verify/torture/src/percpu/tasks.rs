@@ -34,7 +34,7 @@ thread_local! {
 }
 
 /// Tasks, and how often each of them has got on.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Tasks {
     handles: Vec<JoinHandle<()>>,
     steps: Vec<Arc<AtomicU64>>,

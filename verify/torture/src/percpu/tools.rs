@@ -34,7 +34,6 @@ const LIMIT_ALONE: u64 = 300;
 const GUARDS: usize = 4;
 
 /// Two words that are equal when no thread writes.
-#[derive(Debug)]
 struct Pair(AtomicU64, AtomicU64);
 
 impl Pair {
@@ -57,7 +56,6 @@ static LOCK: LocalGlobalLock<Pair> =
 type Guard = LocalGlobalReadGuard<'static, Pair>;
 
 /// What a worker has.
-#[derive(Debug)]
 struct Holdings {
     /// Of the limit that all share.
     shared: Vec<u64>,
@@ -68,7 +66,6 @@ struct Holdings {
 }
 
 /// The tools.
-#[derive(Debug)]
 struct Tools {
     workers: i64,
     counter: Counter,

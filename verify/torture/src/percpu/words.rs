@@ -49,7 +49,6 @@ fn expect_whole<const N: usize>(context: &ThreadContext, what: &str, value: &[u6
 type Next<const N: usize> = fn([u64; N]) -> [u64; N];
 
 /// A place of so many words, whose serial each update increments.
-#[derive(Debug)]
 struct Chain<P, const N: usize> {
     name: &'static str,
     place: P,
@@ -138,7 +137,6 @@ impl Gaps {
 }
 
 /// Snapshots.
-#[derive(Debug)]
 struct Snapshots {
     few: Chain<Snapshot<[u64; FEW]>, FEW>,
     /// What was put there, less what was taken out and what is there: nothing.
@@ -213,7 +211,6 @@ impl Snapshots {
 }
 
 /// Sequence locks and latches.
-#[derive(Debug)]
 struct Sequences {
     few: Chain<SeqLock<[u64; FEW]>, FEW>,
     many: Chain<SeqLock<[u64; MANY]>, MANY>,
