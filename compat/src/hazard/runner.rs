@@ -17,10 +17,11 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::time::{Duration, Instant};
 
+use quiescence::liburcu_readers::system::{wait as sleep, wake_all};
+
 use super::{may_wait, scan};
 use crate::errno_guard::with_errno;
 use crate::flavor::{Flavor, begin_without_flavor};
-use crate::futex::{sleep, wake_all};
 use crate::{reader, threads};
 
 /// There is no runner.
