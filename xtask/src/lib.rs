@@ -22,7 +22,6 @@ mod cmake;
 pub mod command;
 pub mod compat;
 pub mod deb;
-pub mod debian13;
 pub mod facades;
 pub mod headers;
 pub mod install;

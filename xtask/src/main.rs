@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::debian13::Debian13;
 use xtask::facades::Facades;
 use xtask::kernel::Kernel;
 use xtask::noise::Noise;
@@ -66,11 +65,6 @@ enum Command {
         #[arg(value_name = "NAME", value_parser = clients::CLIENTS.map(|(name, _)| name))]
         names: Vec<String>,
     },
-    /// Make a root of Debian 13 (as root, by debootstrap; kept in target/debian13), and run the
-    /// test programs and the examples of its liburcu 0.15 there, compiled against that, on its
-    /// libraries and on ours; then the tests of this repository that compare with 0.15. Prints a
-    /// table.
-    Debian13(Debian13),
     /// Run the tests of crates from the registry with the crates of `facades/` in place of those
     /// that they ask for, and with these; write docs/WORKS_WITH.md. Fetches the crates. Minutes.
     Facades(Facades),
@@ -119,7 +113,6 @@ fn run(command: Command) -> Result<()> {
         Command::Clients { long, names } => {
             clients::run(&compat::build()?, &names, long)?;
         }
-        Command::Debian13(debian13) => debian13.run()?,
         Command::Facades(facades) => facades.run()?,
         Command::Kernel(kernel) => kernel.run()?,
         Command::Noise(noise) => noise.run()?,
