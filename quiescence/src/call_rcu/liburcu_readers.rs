@@ -66,7 +66,10 @@ pub unsafe fn leave_thread() {
     unsafe { local::leave_thread(defer::orphan) };
 }
 
-/// What `compat` asks of the system as the library does; no part of the interface.
+#[doc(hidden)] // for `compat`, as is the module below
+pub use grace::vain::Vain;
+
+/// What `compat` asks of the system as the library does.
 #[doc(hidden)]
 pub mod system {
     #[cfg(target_os = "linux")]
