@@ -126,7 +126,7 @@ fn every_header_compiles_alone() {
         // A header of macros alone is an empty program to a pedant.
         let source = format!("{source}extern int program;\n");
         let compiled = ours.compile(dialect, &[&strict, switches].concat(), &source);
-        assert!(compiled.ok, "{source}, {dialect} {switches:?}:\n{}", compiled.err);
+        assert_eq!(compiled, Ok(String::new()), "{source}, {dialect} {switches:?}");
     };
     let include = |header: &String| format!("#include <{header}>\n");
     let together: String = headers.iter().filter(is_for_this_cpu).map(include).collect();
@@ -157,7 +157,7 @@ fn the_c_code_of_the_migration_page_compiles_with_their_headers_and_ours() {
         for (dialect, block) in dialects.iter().flat_map(|d| blocks.iter().map(move |b| (d, b))) {
             let strict = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only"];
             let compiled = tree.compile(dialect, &strict, block);
-            assert!(compiled.ok, "{dialect}, {:?}:\n{}", tree.root, compiled.err);
+            assert_eq!(compiled, Ok(String::new()), "{dialect}, {:?}", tree.root);
         }
     }
 }
@@ -175,9 +175,9 @@ fn our_headers_include_none_of_debians() {
     for source in std::iter::once(together).chain(others) {
         for switches in SWITCHES {
             let options = [&["-M"], switches, needs("urcu/map/urcu.h")].concat();
-            let compiled = ours.compile("gcc -x c", &options, &source);
-            assert!(compiled.ok && compiled.out.contains("include/urcu"), "{source}");
-            assert!(!compiled.out.contains(&debians), "{source}: {}", compiled.out);
+            let included = ours.compile("gcc -x c", &options, &source).expect(&source);
+            assert!(included.contains("include/urcu"), "{source}: {included}");
+            assert!(!included.contains(&debians), "{source}: {included}");
         }
     }
 }
@@ -279,8 +279,7 @@ fn conflicts(version: Version, tree: &Tree, name: &str) -> Result<usize, String>
             let place = list.to_str().expect("a path in ASCII");
             let mut options = vec!["-fsyntax-only", "-aux-info", place];
             options.extend(switches);
-            let compiled = debians.compile("gcc -x c", &options, &headers);
-            assert!(compiled.ok, "{}", compiled.err);
+            debians.compile("gcc -x c", &options, &headers).expect("theirs compile");
             let mut again = headers.clone();
             let prototypes = std::fs::read_to_string(&list).expect("what -aux-info has written");
             let of_debians = format!("/* {}/urcu", debians.root.display());
@@ -298,10 +297,7 @@ fn conflicts(version: Version, tree: &Tree, name: &str) -> Result<usize, String>
             }
             let mut options = vec!["-fsyntax-only", "-w"];
             options.extend(switches);
-            let compiled = tree.compile("gcc -x c", &options, &again);
-            if !compiled.ok {
-                return Err(compiled.err);
-            }
+            tree.compile("gcc -x c", &options, &again)?;
         }
     }
     Ok(count)
@@ -350,7 +346,7 @@ fn structures_are_compared(version: Version) {
         let mut options = vec!["-E", "-P", "-D_LGPL_SOURCE"];
         options.extend(needs(&header));
         let source = format!("#include <{header}>\n");
-        let text = debians.compile("gcc -x c", &options, &source).out;
+        let text = debians.compile("gcc -x c", &options, &source).unwrap_or_else(|said| said);
         for (at, _) in text.match_indices("struct ") {
             let mut words = text[at + 7..].split_whitespace();
             let (name, next) = (words.next().unwrap_or(""), words.next());
@@ -377,7 +373,7 @@ fn every_macro_is_used_without_a_warning() {
                 let mut options = vec!["-Wall", "-Wextra", "-Werror", "-c", "-o", "/dev/null"];
                 options.extend(more.iter().chain(pedantic));
                 let compiled = ours.compile(dialect, &options, source);
-                assert!(compiled.ok, "{dialect} {options:?}:\n{}", compiled.err);
+                assert_eq!(compiled, Ok(String::new()), "{dialect} {options:?}");
             }
         }
     }
@@ -386,7 +382,7 @@ fn every_macro_is_used_without_a_warning() {
         &OTHER_CPU,
         source,
     );
-    assert!(compiled.ok, "for another CPU:\n{}", compiled.err);
+    assert_eq!(compiled, Ok(String::new()), "for another CPU");
 }
 
 #[test]
