@@ -6,7 +6,7 @@
 #
 #   inside.sh DIR    DIR has programs/ (the sources), lib/ (our libraries); it is written to
 #
-# `cargo xtask debian13` brings all that there and calls it.
+# `.ci/debian13` brings all that there and calls it.
 set -uo pipefail
 export LC_ALL=C
 place=${1:?the directory with programs/ and lib/}

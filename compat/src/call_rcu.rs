@@ -33,7 +33,7 @@ use quiescence::callback_queue;
 use quiescence::raw::{Function, Head};
 
 use self::worker::Worker;
-use crate::errno_guard::{errno, with_errno, with_errno_uncancelled};
+use crate::errno_guard::{with_errno, with_errno_uncancelled};
 use crate::fatal::{Mistake, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor};
 
@@ -216,8 +216,10 @@ fn answer(result: Result<(), c_int>) -> c_int {
     match result {
         Ok(()) => 0,
         Err(error) => {
-            // SAFETY: the thread's own `errno`.
-            unsafe { *errno() = error };
+            // SAFETY: asks where the calling thread has it.
+            let errno = unsafe { libc::__errno_location() };
+            // SAFETY: the thread's own.
+            unsafe { *errno = error };
             -error
         }
     }

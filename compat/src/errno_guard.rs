@@ -6,6 +6,8 @@
 
 use std::ffi::c_int;
 
+pub(crate) use quiescence::liburcu_readers::system::keeping_errno as with_errno;
+
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
@@ -13,34 +15,16 @@ unsafe extern "C" {
 /// glibc's and musl's.
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
-pub(crate) fn errno() -> *mut c_int {
-    // SAFETY: the calling thread's own, always there.
-    unsafe { libc::__errno_location() }
-}
-
-/// Calls `f`, and preserves `errno`. Signal handlers may use it.
-pub(crate) fn with_errno<R>(f: impl FnOnce() -> R) -> R {
-    // SAFETY: the thread's own.
-    let before = unsafe { *errno() };
-    let result = f();
-    // SAFETY: as above.
-    unsafe { *errno() = before }; //~ compat-errno
-    result
-}
-
-/// Calls `f` with cancellation disabled. Only inside [`with_errno`].
-pub(crate) fn uncancelled<R>(f: impl FnOnce() -> R) -> R {
-    //~ compat-uncancelled
-    let (mut before, mut disabled) = (0, 0);
-    // SAFETY: a valid state, and a place for the previous one.
-    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
-    let result = f();
-    // SAFETY: the state that it returned, and a place for the other.
-    unsafe { pthread_setcancelstate(before, &raw mut disabled) };
-    result
-}
-
 /// Calls `f` with cancellation disabled, and preserves `errno`.
 pub(crate) fn with_errno_uncancelled<R>(f: impl FnOnce() -> R) -> R {
-    with_errno(|| uncancelled(f))
+    with_errno(|| {
+        //~ compat-uncancelled
+        let (mut before, mut disabled) = (0, 0);
+        // SAFETY: a valid state, and a place for the previous one.
+        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
+        let result = f();
+        // SAFETY: the state that it returned, and a place for the other.
+        unsafe { pthread_setcancelstate(before, &raw mut disabled) };
+        result
+    })
 }

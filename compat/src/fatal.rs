@@ -10,12 +10,12 @@
 
 use std::ffi::{CStr, c_char, c_uint};
 use std::fmt;
-use std::io::ErrorKind::Interrupted;
 use std::io::Write;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::errno_guard::with_errno;
+use quiescence::liburcu_readers::system;
+
 use crate::flavor::Flavor;
 
 /// Prints `what`, the mistake and what to do about it, and aborts the process.
@@ -78,17 +78,16 @@ pub(crate) fn variable(
     if known != UNREAD {
         return known;
     }
-    // SAFETY: a C string.
-    let found = unsafe { libc::getenv(name.as_ptr()) };
-    // SAFETY: a C string that stays as long as the environment is not changed.
-    let said = if found.is_null() { c"" } else { unsafe { CStr::from_ptr(found) } };
-    let said = said.to_str().unwrap_or("(not UTF-8)"); // this text has no meaning
-    let meant = meaning(said).filter(|meant| *meant != UNREAD);
-    let is_first = kept.swap(meant.unwrap_or(usual), Relaxed) == UNREAD;
-    if is_first && meant.is_none() && !said.is_empty() {
-        let name = name.to_str().unwrap_or_default();
-        say(format_args!("quiescence: {name}={said} is not {wanted}: it is ignored\n"));
-    }
+    let meant = system::with(name, |said| {
+        let text = str::from_utf8(said).ok();
+        let meant = text.and_then(&meaning).filter(|meant| *meant != UNREAD);
+        // Exactly one thread finds it unread.
+        if meant.is_none() && kept.swap(usual, Relaxed) == UNREAD && !said.is_empty() {
+            system::complain(name, said, wanted);
+        }
+        meant
+    });
+    kept.store(meant.unwrap_or(usual), Relaxed);
     meant.unwrap_or(usual)
 }
 
@@ -101,22 +100,7 @@ fn say(line: fmt::Arguments<'_>) {
     // A line that is too long is cut.
     _ = room.write_fmt(line);
     let length = 1024 - room.len();
-    let mut left = &bytes[..length];
-    with_errno(|| {
-        while !left.is_empty() {
-            let (from, length) = (left.as_ptr(), left.len());
-            // SAFETY: `length` bytes are readable at `from`.
-            let written =
-                unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, from, length) };
-            match usize::try_from(written) {
-                Ok(written) if written != 0 => left = left.get(written..).unwrap_or_default(),
-                Ok(_) => return,
-                // A failure cannot be reported.
-                Err(_) if std::io::Error::last_os_error().kind() != Interrupted => return,
-                Err(_) => {}
-            }
-        }
-    });
+    system::say(&bytes[..length]);
 }
 
 /// Whether to make the checks that take time: `QUIESCENCE_DEBUG=1`.

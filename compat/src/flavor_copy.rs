@@ -10,7 +10,7 @@
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use crate::fatal::warn;
 use crate::flavor::Flavor;
@@ -39,15 +39,24 @@ exported! {
         if to.cast::<[usize; 2]>().read() == from.cast::<[usize; 2]>().read() {
             return;
         }
-        let Some(_writable) = Writable::make(to.addr(), WHOLE - OLD) else {
+        // The dynamic linker made them read-only once the program was relocated.
+        let protected = relocated_pages(to.addr(), WHOLE - OLD);
+        let protect = |protection| {
+            let Some((start, bytes)) = protected else { return true };
+            // SAFETY: whole pages of an executable's data, whose content does not change.
+            unsafe { libc::mprotect(start, bytes, protection) == 0 }
+        };
+        if !protect(libc::PROT_READ | libc::PROT_WRITE) {
             return warn(format_args!(
                 "{flavor}_flavor: the program's copy of it cannot be written, so its poll \
                  functions are NULL; call start_poll_synchronize_rcu() and \
                  poll_state_synchronize_rcu() by their names"
             ));
-        };
+        }
         // SAFETY: it has `WHOLE` bytes, by its symbol, and is writable.
         ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), WHOLE - OLD);
+        // If this fails they stay writable, as they were before the program was relocated.
+        _ = protect(libc::PROT_READ);
     }
 }
 
@@ -73,82 +82,25 @@ fn size_of_copy(flavor: Flavor, place: *const c_void) -> usize {
     entry.filter(|_| is_it).map_or(0, |entry| entry.st_size as usize)
 }
 
-/// Pages that are writable until this is dropped.
-struct Writable {
-    /// The pages to protect again: the dynamic linker made them read-only once the program was
-    /// relocated.
-    protected: Option<(usize, usize)>,
-}
-
-impl Writable {
-    /// `None` if the system refuses.
-    fn make(from: usize, bytes: usize) -> Option<Self> {
-        let protected = relocated_pages(from, bytes);
-        if let Some((start, end)) = protected {
-            protect(start, end, libc::PROT_READ | libc::PROT_WRITE)?;
-        }
-        Some(Self { protected })
-    }
-}
-
-impl Drop for Writable {
-    fn drop(&mut self) {
-        if let Some((start, end)) = self.protected {
-            // If this fails they stay writable, as they were before the program was relocated.
-            _ = protect(start, end, libc::PROT_READ);
-        }
-    }
-}
-
-fn protect(start: usize, end: usize, protection: c_int) -> Option<()> {
-    let pages = ptr::with_exposed_provenance_mut(start);
-    // SAFETY: whole pages of an executable's data, whose content does not change.
-    (unsafe { libc::mprotect(pages, end - start, protection) } == 0).then_some(())
-}
-
-/// What to look for among the objects of the process, and the result.
-struct Sought {
-    from: usize,
-    to: usize,
-    page: usize,
-    found: Option<(usize, usize)>,
-}
-
-/// The pages of these bytes that are read-only once their object is relocated (RELRO); `None` if
-/// the bytes are in no such range.
-fn relocated_pages(from: usize, bytes: usize) -> Option<(usize, usize)> {
+/// The pages of these bytes, which are the executable's, that are read-only once it is relocated
+/// (RELRO): their address, and how many bytes they have. `None` if the bytes are in no such range.
+fn relocated_pages(from: usize, bytes: usize) -> Option<(*mut c_void, usize)> {
+    // SAFETY: asks for numbers. They are those of the executable, also if the dynamic linker was
+    // started by its name.
+    let [place, count] =
+        [libc::AT_PHDR, libc::AT_PHNUM].map(|about| unsafe { libc::getauxval(about) } as usize);
+    let first = NonNull::new(ptr::with_exposed_provenance_mut::<libc::Elf64_Phdr>(place))?;
+    // SAFETY: the executable's headers, which stay.
+    let headers = unsafe { std::slice::from_raw_parts(first.as_ptr(), count) };
+    let of_kind = |kind| headers.iter().find(|header| header.p_type == kind);
+    let base = place.wrapping_sub(of_kind(libc::PT_PHDR)?.p_vaddr as usize);
+    let relro = of_kind(libc::PT_GNU_RELRO)?;
     // SAFETY: `sysconf` has no preconditions.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
-    let mut sought = Sought { from, to: from + bytes, page, found: None };
-    let place = (&raw mut sought).cast::<c_void>();
-    // SAFETY: the function is called with `place`, a `Sought`.
-    unsafe { libc::dl_iterate_phdr(Some(look_at), place) };
-    sought.found
-}
-
-unsafe extern "C" fn look_at(
-    object: *mut libc::dl_phdr_info,
-    _: usize,
-    sought: *mut c_void,
-) -> c_int {
-    // SAFETY: what `relocated_pages` passes, which no other thread has.
-    let sought = unsafe { &mut *sought.cast::<Sought>() };
-    // SAFETY: by the interface, valid during the call.
-    let object = unsafe { &*object };
-    let count = usize::from(object.dlpi_phnum);
-    // SAFETY: `count` headers, by the interface.
-    let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, count) };
-    for header in headers.iter().filter(|header| header.p_type == libc::PT_GNU_RELRO) {
-        let down = |address: usize| address & !(sought.page - 1);
-        let begins = object.dlpi_addr as usize + header.p_vaddr as usize;
-        // Rounded as the dynamic linker does: the last page is not protected unless it is whole.
-        let (start, end) = (down(begins), down(begins + header.p_memsz as usize));
-        let from = down(sought.from).max(start);
-        let to = down(sought.to + sought.page - 1).min(end);
-        if from < to {
-            sought.found = Some((from, to));
-            return 1;
-        }
-    }
-    0
+    let down = |address: usize| address & !(page - 1);
+    let begins = base.wrapping_add(relro.p_vaddr as usize);
+    // Rounded as the dynamic linker does: the last page is not protected unless it is whole.
+    let (start, end) = (down(begins), down(begins + relro.p_memsz as usize));
+    let (start, end) = (down(from).max(start), down(from + bytes + page - 1).min(end));
+    (start < end).then(|| (ptr::with_exposed_provenance_mut(start), end - start))
 }

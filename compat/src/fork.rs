@@ -11,18 +11,19 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_uint;
 use std::sync::MutexGuard;
 
+use quiescence::liburcu_readers::system::{block, restore};
+
 use crate::call_rcu::forks as workers;
 use crate::fatal::fatal;
 use crate::flavor::{self, Flavor};
 use crate::reader::{self, Pool};
-use crate::signals::{self, Before};
 use crate::{defer, hazard};
 
 /// The locks, and the signal mask to restore, while the memory is copied.
 struct Held {
     pool: MutexGuard<'static, Pool>,
     workers: workers::Held,
-    signals: Before,
+    signals: libc::sigset_t,
 }
 
 thread_local! {
@@ -62,7 +63,7 @@ pub(crate) fn install() {
 
 extern "C" fn prepare() {
     flavor::finish_beginning();
-    let signals = signals::block();
+    let signals = block();
     //~ compat-fork-mask
     // While the pool is locked the thread cannot register, and handlers that were installed before
     // ours may call anything.
@@ -83,7 +84,7 @@ fn take() -> Option<Held> {
 extern "C" fn parent() {
     let Some(Held { pool, workers, signals }) = take() else { return };
     drop((pool, workers));
-    signals.restore();
+    restore(&signals);
 }
 
 extern "C" fn child() {
@@ -93,13 +94,13 @@ extern "C" fn child() {
     hazard::after_fork();
     workers.after_fork();
     drop((pool, workers));
-    signals.restore();
+    restore(&signals);
 }
 
 thread_local! {
     /// How many calls of `before_fork` have not been ended, and the signal mask before the
     /// outermost one.
-    static BEFORE: Cell<(u32, Option<Before>)> = const { Cell::new((0, None)) };
+    static BEFORE: Cell<(u32, Option<libc::sigset_t>)> = const { Cell::new((0, None)) };
 }
 
 exported! {
@@ -109,7 +110,7 @@ exported! {
             return;
         }
         let (depth, outer) = BEFORE.get();
-        let before = outer.unwrap_or_else(signals::block);
+        let before = outer.unwrap_or_else(block);
         BEFORE.set((depth + 1, Some(before)));
     }
 
@@ -133,5 +134,5 @@ fn after_fork(flavor: c_uint, side: &str) {
         return BEFORE.set((depth - 1, Some(before)));
     }
     BEFORE.set((0, None));
-    before.restore();
+    restore(&before);
 }

@@ -61,15 +61,25 @@ struct Locked<S> {
     lock: libc::pthread_mutex_t,
 }
 
-/// A function of POSIX threads, on a lock.
-type OnLock = unsafe extern "C" fn(*mut libc::pthread_mutex_t) -> c_int;
+/// A function of POSIX threads on a lock, and the end of its name.
+type OnLock = (&'static str, unsafe extern "C" fn(*mut libc::pthread_mutex_t) -> c_int);
+
+const INIT: OnLock = ("init", init);
+const DESTROY: OnLock = ("destroy", libc::pthread_mutex_destroy);
+const LOCK: OnLock = ("lock", libc::pthread_mutex_lock);
+const UNLOCK: OnLock = ("unlock", libc::pthread_mutex_unlock);
+
+unsafe extern "C" fn init(lock: *mut libc::pthread_mutex_t) -> c_int {
+    // SAFETY: by the contract of `posix`; null means default attributes.
+    unsafe { libc::pthread_mutex_init(lock, ptr::null()) }
+}
 
 impl<S: Structure> Locked<S> {
     /// Calls a function of POSIX threads on the lock, and aborts the process if it fails.
     ///
     /// # Safety
     /// liburcu's contract, and the function's.
-    unsafe fn on_lock(locked: *mut Self, name: &str, function: OnLock) {
+    unsafe fn posix(locked: *mut Self, (name, function): OnLock) {
         // SAFETY: by this function's contract.
         let lock = unsafe { &raw mut (*locked).lock };
         // SAFETY: as above.
@@ -83,42 +93,6 @@ impl<S: Structure> Locked<S> {
         }
     }
 
-    /// Initialises the lock. The structure has its own function.
-    ///
-    /// # Safety
-    /// `locked` is writable, and the caller's alone.
-    unsafe fn init(locked: *mut Self) {
-        unsafe extern "C" fn init(lock: *mut libc::pthread_mutex_t) -> c_int {
-            // SAFETY: by the contract of `on_lock`; null means default attributes.
-            unsafe { libc::pthread_mutex_init(lock, ptr::null()) }
-        }
-        // SAFETY: by this function's contract.
-        unsafe { Self::on_lock(locked, "init", init) };
-    }
-
-    /// Destroys the lock.
-    ///
-    /// # Safety
-    /// liburcu's contract; no thread uses it any more.
-    unsafe fn destroy(locked: *mut Self) {
-        // SAFETY: by this function's contract.
-        unsafe { Self::on_lock(locked, "destroy", libc::pthread_mutex_destroy) };
-    }
-
-    /// # Safety
-    /// liburcu's contract.
-    unsafe fn lock(locked: *mut Self) {
-        // SAFETY: by this function's contract.
-        unsafe { Self::on_lock(locked, "lock", libc::pthread_mutex_lock) };
-    }
-
-    /// # Safety
-    /// liburcu's contract; the calling thread has locked it.
-    unsafe fn unlock(locked: *mut Self) {
-        // SAFETY: by this function's contract.
-        unsafe { Self::on_lock(locked, "unlock", libc::pthread_mutex_unlock) };
-    }
-
     /// Calls `f` with the structure, under the lock.
     ///
     /// # Safety
@@ -128,11 +102,11 @@ impl<S: Structure> Locked<S> {
         S: 'l,
     {
         // SAFETY: by this function's contract.
-        unsafe { Self::lock(locked) };
+        unsafe { Self::posix(locked, LOCK) };
         // SAFETY: as above; the structure is shared with the threads that add to it.
         let result = f(unsafe { &(*locked).structure });
         // SAFETY: by this function's contract, and locked above.
-        unsafe { Self::unlock(locked) };
+        unsafe { Self::posix(locked, UNLOCK) };
         result
     }
 }

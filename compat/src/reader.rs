@@ -29,13 +29,14 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use quiescence::liburcu_readers::system::without;
 use quiescence::liburcu_readers::{Record, Surroundings};
 use quiescence::tuning::Fences;
 
 use crate::errno_guard::with_errno;
 use crate::fatal::{Mistake, debugging, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor};
-use crate::{defer, fork, memory, signals};
+use crate::{defer, fork, memory};
 
 /// The number of rounds of a thread's destructors: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: u32 = 4;
@@ -302,7 +303,7 @@ unsafe extern "C" fn thread_ends(_any: *mut c_void) {
     HAS_ENDED.set(true);
     // With signals blocked, no handler finds bp's pointer half done, begins a section that is cut
     // off here, or registers anew in the midst of the allocator.
-    signals::blocked(|| {
+    without(|| {
         let registered = Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor));
         registered.for_each(unregister_at_end); //~ compat-end
         // What a destructor has used since thread-locals were dropped would stay for ever. It waits
@@ -415,7 +416,7 @@ impl Pool {
 /// When bp is loaded: calls from C register their threads from now on, and the first readers, which
 /// may be in signal handlers, need not allocate records.
 pub(crate) fn reserve() {
-    signals::blocked(grow);
+    without(grow);
     AHEAD.store(true, Relaxed); // a hint: a thread that misses it registers in its first section
 }
 
@@ -437,7 +438,7 @@ fn register_for_bp() {
         }
         //~ compat-reserve:
         if is_short && SHORT.swap(false, Relaxed) {
-            signals::blocked(grow);
+            without(grow);
         }
         //~ compat-ahead:
         if !is_registered(Flavor::Bp) {
@@ -464,7 +465,7 @@ fn enter_bp() {
         // SAFETY: the thread's own pointer. Written last: sections may begin now.
         unsafe { place.write(record) };
     };
-    with_errno(|| signals::blocked(register));
+    with_errno(|| without(register));
 }
 
 /// bp: unregisters the calling thread, which may register again. With signals blocked.

@@ -7,8 +7,9 @@ use std::ptr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use quiescence::liburcu_readers::system::without;
+
 use crate::fatal::warn;
-use crate::signals;
 
 /// Starts a joinable thread with all signals blocked. `None` if the system provides none, which is
 /// reported once: then no thread has `body`. Allocates only what `pthread_create` needs: threads
@@ -22,7 +23,7 @@ pub(crate) fn spawn(
         // SAFETY: `main` is called with `body`; the id is written if this returns 0.
         unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), main, body) }
     };
-    let error = signals::blocked(create);
+    let error = without(create);
     if error != 0 {
         static SAID: AtomicBool = AtomicBool::new(false);
         // Relaxed: exactly one thread finds it unset.

@@ -18,10 +18,10 @@
 //!
 //! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what
 //! a reader stores), [`policy`] (when to scan again), [`machine`], [`segments`] (which callbacks
-//! wait for which grace period), [`limit`] (how much may be queued), [`batch`] (when callbacks are
-//! closed, and how many run in one go), [`driver`] and [`worker`] (the other decisions of those
-//! two), [`handover`] (when a waiter takes the driver's place), [`srcu`] (counted readers),
-//! [`steps`] (the steps that a mutant leaves out).
+//! wait for which grace period), [`limit`] (how much may be queued), [`vain`] (who waits at it),
+//! [`batch`] (when callbacks are closed, and how many run in one go), [`driver`] and [`worker`]
+//! (the other decisions of those two), [`handover`] (when a waiter takes the driver's place),
+//! [`srcu`] (counted readers), [`steps`] (the steps that a mutant leaves out).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -37,6 +37,7 @@ pub mod segments;
 pub mod sequence;
 pub mod srcu;
 pub mod steps;
+pub mod vain;
 pub mod word;
 pub mod worker;
 

@@ -31,16 +31,16 @@ const LINK: &[&str] = &[
     "-Wl,--gc-sections",
 ];
 
-/// The directory with `lib`, `lib/pkgconfig` and `include`, built first if that is needed. For
-/// tests.
+/// The directory with `lib`, `lib/pkgconfig` and `include`, built first if that is needed, unless
+/// `QUIESCENCE_COMPAT` says where it is. For tests.
 ///
 /// # Panics
 /// If it cannot be built; the message says why.
 pub fn built() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT
-        .get_or_init(|| build().unwrap_or_else(|error| panic!("cargo xtask compat: {error:#}")))
-        .clone()
+    let build = || build().unwrap_or_else(|error| panic!("cargo xtask compat: {error:#}"));
+    let there = || std::env::var_os("QUIESCENCE_COMPAT").map(PathBuf::from);
+    BUILT.get_or_init(|| there().unwrap_or_else(build)).clone()
 }
 
 /// Builds the libraries of the copy in which steps can be removed: `QUIESCENCE_MUTANT` names one.

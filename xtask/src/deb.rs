@@ -28,7 +28,6 @@ use crate::tools::{self, c_compiler, files_below, run};
 
 mod documents;
 mod symbols;
-pub mod trial;
 
 use documents::{Documents, read};
 

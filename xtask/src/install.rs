@@ -109,7 +109,7 @@ fn checked(option: &str, path: &Path) -> Result<()> {
 /// # Errors
 /// If a file cannot be written; what came before it stays.
 pub fn install(tree: &Path, places: &Places) -> Result<()> {
-    for item in all_items(tree, places)? {
+    for item in items(tree, places)? {
         let place = places.put(&item.path);
         if !places.dry_run {
             item.install(&place)?;
@@ -130,7 +130,7 @@ pub fn uninstall(places: &Places) -> Result<()> {
     let core = places.put(&places.libdir.join(CORE));
     ensure!(core.exists(), "{} is not there: nothing of ours is installed so", core.display());
     // Of what is installed only the places matter, and not what it would be copied from.
-    let mut installed: Vec<PathBuf> = all_items(Path::new(""), places)?
+    let mut installed: Vec<PathBuf> = items(Path::new(""), places)?
         .iter()
         .map(|item| places.put(&item.path))
         .filter(|place| fs::symlink_metadata(place).is_ok())
@@ -158,18 +158,15 @@ pub fn uninstall(places: &Places) -> Result<()> {
     Ok(())
 }
 
-fn all_items(tree: &Path, places: &Places) -> Result<Vec<Item>> {
-    let mut all = items(tree, places, Part::Runtime)?;
-    all.extend(items(tree, places, Part::Development)?);
-    Ok(all)
-}
-
 /// The same for one part, silently.
 pub(crate) fn install_part(tree: &Path, places: &Places, part: Part) -> Result<()> {
-    items(tree, places, part)?.iter().try_for_each(|item| item.install(&places.put(&item.path)))
+    let all = items(tree, places)?;
+    let mut of_part = all.iter().filter(|item| item.part == part);
+    of_part.try_for_each(|item| item.install(&places.put(&item.path)))
 }
 
 struct Item {
+    part: Part,
     /// Where programs find it.
     path: PathBuf,
     content: Content,
@@ -183,53 +180,45 @@ enum Content {
     Text(String),
 }
 
-fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
+fn items(tree: &Path, places: &Places) -> Result<Vec<Item>> {
+    use Part::{Development, Runtime};
+    let Places { prefix, libdir, includedir, docdir, .. } = places;
     let mut items = Vec::new();
-    let mut add = |path: PathBuf, content| items.push(Item { path, content });
-    let built = tree.join("lib");
-    match part {
-        Part::Runtime => {
-            let sonames = LIBRARIES.iter().map(|library| library.soname());
-            for name in std::iter::once(CORE.to_owned()).chain(sonames) {
-                add(places.libdir.join(&name), Content::Library(built.join(name)));
-            }
-            let page = root().join("compat/man").join(MANUAL);
-            add(places.prefix.join("share/man/man7").join(MANUAL), Content::Copy(page));
-        }
-        Part::Development => {
-            add(places.libdir.join(CORE_LINK), Content::Link(CORE.to_owned()));
-            for library in LIBRARIES.iter() {
-                let name = library.linker_name();
-                let content = if library.has_link_time_twin() {
-                    Content::Library(built.join(&name))
-                } else {
-                    Content::Link(library.soname())
-                };
-                add(places.libdir.join(name), content);
-            }
-            let archives = LIBRARIES.iter().map(|library| library.archive());
-            for name in std::iter::once(CORE_ARCHIVE.to_owned()).chain(archives) {
-                add(places.libdir.join(&name), Content::Library(built.join(name)));
-            }
-            for (place, header) in headers::all()? {
-                add(places.includedir.join(place), Content::Text(header));
-            }
-            let text = |path: &Path| path.to_str().expect("it was checked").to_owned();
-            let (prefix, libdir) = (text(&places.prefix), text(&places.libdir));
-            let includedir = text(&places.includedir);
-            for (name, content) in pkgconfig::files(&prefix, &libdir, &includedir) {
-                add(places.libdir.join("pkgconfig").join(name), Content::Text(content));
-            }
-            for (name, content) in cmake::files_for(&libdir, &includedir) {
-                let place = places.libdir.join(cmake::place(&places.libdir)).join(name);
-                add(place, Content::Text(content));
-            }
-            let examples = root().join("compat/examples");
-            for example in files_below(&examples)? {
-                let place = places.docdir.join("examples").join(example.strip_prefix(&examples)?);
-                add(place, Content::Copy(example));
-            }
-        }
+    let mut add = |part, path: PathBuf, content| items.push(Item { part, path, content });
+    let built = |name: &str| Content::Library(tree.join("lib").join(name));
+    let sonames = LIBRARIES.iter().map(|library| library.soname());
+    for name in std::iter::once(CORE.to_owned()).chain(sonames) {
+        add(Runtime, libdir.join(&name), built(&name));
+    }
+    let page = root().join("compat/man").join(MANUAL);
+    add(Runtime, prefix.join("share/man/man7").join(MANUAL), Content::Copy(page));
+    add(Development, libdir.join(CORE_LINK), Content::Link(CORE.to_owned()));
+    for library in LIBRARIES.iter() {
+        let (name, is_twin) = (library.linker_name(), library.has_link_time_twin());
+        let content = if is_twin { built(&name) } else { Content::Link(library.soname()) };
+        add(Development, libdir.join(name), content);
+    }
+    let archives = LIBRARIES.iter().map(|library| library.archive());
+    for name in std::iter::once(CORE_ARCHIVE.to_owned()).chain(archives) {
+        add(Development, libdir.join(&name), built(&name));
+    }
+    for (place, header) in headers::all()? {
+        add(Development, includedir.join(place), Content::Text(header));
+    }
+    let text = |path: &Path| path.to_str().expect("it was checked").to_owned();
+    let places = [prefix, libdir, includedir].map(|path| text(path));
+    let [of_prefix, of_libdir, of_includedir] = &places;
+    for (name, content) in pkgconfig::files(of_prefix, of_libdir, of_includedir) {
+        add(Development, libdir.join("pkgconfig").join(name), Content::Text(content));
+    }
+    for (name, content) in cmake::files_for(of_libdir, of_includedir) {
+        let place = libdir.join(cmake::place(libdir)).join(name);
+        add(Development, place, Content::Text(content));
+    }
+    let examples = root().join("compat/examples");
+    for example in files_below(&examples)? {
+        let place = docdir.join("examples").join(example.strip_prefix(&examples)?);
+        add(Development, place, Content::Copy(example));
     }
     Ok(items)
 }

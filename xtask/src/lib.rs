@@ -4,25 +4,22 @@
 //! compiler, and thin libraries out of C around it. Here is how these come about ([`compat`],
 //! `archives`) and what the headers are made of ([`headers`]), how they get to where a system looks
 //! for them ([`install`], `pkgconfig`, `cmake`), and how they become Debian packages ([`deb`]); how
-//! Debian's own programs run on them ([`clients`]), and how they are tortured ([`torture`]); how
-//! crates from the registry run on what stands in for others ([`facades`]); how a kernel boots that
-//! the kernel crate is in ([`kernel`]); what tests of all that need of the machine ([`needs`]), and
-//! how long their programs may run ([`limited`]). Besides, steps of the code are removed and
-//! promises of the documentation broken on purpose ([`mutants`]), and the command has to tell the
-//! truth on a machine that does something else besides ([`noise`]). It runs cargo, git, the C
-//! compiler, binutils, QEMU and Debian's packaging tools; it touches nothing outside the
-//! directories it is given.
+//! they are tortured ([`torture`]); how crates from the registry run on what stands in for others
+//! ([`facades`]); how a kernel boots that the kernel crate is in ([`kernel`]); what tests of all
+//! that need of the machine ([`needs`]), and how long their programs may run ([`limited`]).
+//! Besides, steps of the code are removed and promises of the documentation broken on purpose
+//! ([`mutants`]), and the command has to tell the truth on a machine that does something else
+//! besides ([`noise`]). It runs cargo, git, the C compiler, binutils, QEMU and Debian's packaging
+//! tools; it touches nothing outside the directories it is given.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)] // see `say`
 
 mod archives;
-pub mod clients;
 mod cmake;
 pub mod command;
 pub mod compat;
 pub mod deb;
-pub mod debian13;
 pub mod facades;
 pub mod headers;
 pub mod install;

@@ -8,12 +8,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::debian13::Debian13;
 use xtask::facades::Facades;
 use xtask::kernel::Kernel;
 use xtask::noise::Noise;
 use xtask::torture::Torture;
-use xtask::{clients, command, compat, deb, install, mutants, say};
+use xtask::{command, compat, deb, install, mutants, say};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
 #[derive(Debug, Parser)]
@@ -48,29 +47,7 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1,
               value_parser = clap::value_parser!(u32).range(1..))]
         revision: u32,
-        /// Install, upgrade, remove and purge them in Debian systems of their own, made from
-        /// nothing by debootstrap (as root; skipped where that is impossible). Minutes.
-        #[arg(long = "try", conflicts_with = "revision")]
-        trial: bool,
-        /// Which releases; all, if none is named.
-        #[arg(long, value_name = "NAME", requires = "trial", value_parser = deb::trial::SUITES)]
-        suite: Vec<String>,
     },
-    /// Build, and run Debian's knotd, gdnsd, xfs_repair, lttng daemons and others, and liburcu's
-    /// own tests, on the libraries, and on liburcu; write docs/WORKS_WITH.md.
-    Clients {
-        /// Minutes instead of seconds.
-        #[arg(long)]
-        long: bool,
-        /// Which of them; all, if none is named.
-        #[arg(value_name = "NAME", value_parser = clients::CLIENTS.map(|(name, _)| name))]
-        names: Vec<String>,
-    },
-    /// Make a root of Debian 13 (as root, by debootstrap; kept in target/debian13), and run the
-    /// test programs and the examples of its liburcu 0.15 there, compiled against that, on its
-    /// libraries and on ours; then the tests of this repository that compare with 0.15. Prints a
-    /// table.
-    Debian13(Debian13),
     /// Run the tests of crates from the registry with the crates of `facades/` in place of those
     /// that they ask for, and with these; write docs/WORKS_WITH.md. Fetches the crates. Minutes.
     Facades(Facades),
@@ -106,20 +83,13 @@ fn run(command: Command) -> Result<()> {
         }
         Command::InstallRcu { prefix } => command::install(&prefix)?,
         Command::Uninstall(places) => install::uninstall(&places.checked()?)?,
-        Command::Deb { output, trial: true, suite, .. } => {
-            deb::trial::run(&compat::build()?, &std::path::absolute(output)?, &suite)?;
-        }
-        Command::Deb { output, revision, .. } => {
+        Command::Deb { output, revision } => {
             let build = deb::Build::from_environment(revision)?;
             let tree = compat::build()?;
             for package in deb::packages(&tree, &output, &build)? {
                 say::line(package.display())?;
             }
         }
-        Command::Clients { long, names } => {
-            clients::run(&compat::build()?, &names, long)?;
-        }
-        Command::Debian13(debian13) => debian13.run()?,
         Command::Facades(facades) => facades.run()?,
         Command::Kernel(kernel) => kernel.run()?,
         Command::Noise(noise) => noise.run()?,

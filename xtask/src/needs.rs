@@ -15,66 +15,32 @@ use crate::tools::c_compiler;
 #[path = "../../quiescence/tests/common/expect.rs"]
 mod expect;
 
-/// Something that not every machine has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub enum Need {
-    /// GNU's C compiler, with the options that the libraries are compiled with.
-    Gcc,
-    /// `nm`, `objdump`, `readelf`, `strip`.
-    Binutils,
-    /// GNU's C++ compiler.
-    Gxx,
-    /// liburcu 0.13 as Debian has it, with its headers.
-    Liburcu,
-    /// `dpkg` and `dpkg-deb`, and what else packages are made with.
-    Dpkg,
-    /// bash, and the programs that `compat/clients/common.sh` calls for every client.
-    Scripts,
-    /// Debian's checker of packages.
-    Lintian,
-    /// GNU make.
-    Make,
-    /// `pkg-config`, or `pkgconf` under its name.
-    PkgConfig,
-    /// CMake, with `ctest`.
-    Cmake,
-    /// Meson, with ninja.
-    Meson,
-    /// valgrind.
-    Valgrind,
-    /// liburcu 0.15 with its headers, in a root of Debian 13 that [`ROOT_0_15`] names.
-    Liburcu15,
-}
-
-/// The variable that names a root of Debian 13 with `liburcu-dev`. `cargo xtask debian13` makes
-/// one.
-pub const ROOT_0_15: &str = "QUIESCENCE_TRIXIE_ROOT";
+/// Something that not every machine has: what it is called in `needs.toml`.
+pub type Need = &'static str;
 
 /// What `needs.toml` says of one.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Described {
     word: String,
     missing: String,
     install: String,
+    #[serde(default)]
     programs: Vec<String>,
+    #[serde(default)]
+    files: Vec<String>,
     #[serde(skip)]
     is_found: OnceLock<bool>,
 }
 
-static NEEDS: LazyLock<BTreeMap<Need, Described>> =
+static NEEDS: LazyLock<BTreeMap<String, Described>> =
     LazyLock::new(|| toml::from_str(include_str!("needs.toml")).expect("it is well-formed"));
 
-impl Need {
-    fn is_found(self) -> bool {
-        let Described { programs, is_found, .. } = &NEEDS[&self];
-        let is_whole = match self {
-            Self::Gcc => compiles,
-            Self::Liburcu => has_liburcu,
-            Self::Liburcu15 => has_liburcu_0_15,
-            _ => || true,
-        };
-        *is_found.get_or_init(|| programs.iter().all(|program| runs(program)) && is_whole())
-    }
+fn is_found(need: &Need) -> bool {
+    let Described { programs, files, is_found, .. } = &NEEDS[*need];
+    let is_there = |file: &String| place(file).metadata().is_ok_and(|file| file.len() > 0);
+    let is_whole = || files.iter().all(is_there) && (*need != "Gcc" || compiles());
+    *is_found.get_or_init(|| programs.iter().all(|program| runs(program)) && is_whole())
 }
 
 /// Whether a test can run: whether there are the C compiler and binutils, without which there are
@@ -84,16 +50,14 @@ impl Need {
 /// If something is missing that `QUIESCENCE_TEST_EXPECT` lists.
 #[must_use]
 pub fn met(needs: &[Need]) -> bool {
-    let all = [Need::Gcc, Need::Binutils].into_iter().chain(needs.iter().copied());
-    let missing = all.into_iter().find(|need| !need.is_found());
-    missing.inspect(|need| skip(*need, "")).is_none()
+    met_for("", &[&["Gcc", "Binutils"], needs].concat())
 }
 
 /// Leaves a test whose needs, which are named, are not [`met`].
 #[macro_export]
 macro_rules! or_return {
     ($($need:ident),*) => {
-        if !$crate::needs::met(&[$($crate::needs::Need::$need),*]) {
+        if !$crate::needs::met(&[$(stringify!($need)),*]) {
             return;
         }
     };
@@ -106,13 +70,12 @@ pub use or_return;
 /// As [`met`].
 #[must_use]
 pub fn met_for(what: &str, needs: &[Need]) -> bool {
-    let missing = needs.iter().find(|need| !need.is_found());
-    missing.inspect(|need| skip(**need, what)).is_none()
-}
-
-fn skip(need: Need, part: &str) {
-    let Described { word, missing, install, .. } = &NEEDS[&need];
-    expect::skip(word, missing, part, &format!("install {install}"));
+    let missing = needs.iter().find(|need| !is_found(need));
+    let skip = |need: &&Need| {
+        let Described { word, missing, install, .. } = &NEEDS[**need];
+        expect::skip(word, missing, what, &format!("install {install}"));
+    };
+    missing.inspect(skip).is_none()
 }
 
 /// Says that the rest of a test is skipped for want of something of the system's.
@@ -139,56 +102,55 @@ fn compiles() -> bool {
     succeeds(&mut command)
 }
 
-/// The part of paths that is the machine's, as in `/usr/lib/TRIPLET`; empty where there is none.
-fn triplet() -> String {
+/// A path in which `TRIPLET` stands for the machine's part of paths, as in `/usr/lib/TRIPLET`,
+/// `ROOT` for a root of Debian 13 with `liburcu-dev`, which `.ci/debian13` makes, and `LOADER` for
+/// the dynamic linker in there.
+fn place(path: &str) -> PathBuf {
     let output = c_compiler().arg("-print-multiarch").output();
-    let said = output.ok().filter(|output| output.status.success());
-    said.map_or_else(String::new, |said| String::from_utf8_lossy(&said.stdout).trim().to_owned())
+    let triplet = output.ok().filter(|output| output.status.success());
+    let triplet = triplet.map_or_else(Vec::new, |said| said.stdout.trim_ascii().to_owned());
+    let root = std::env::var("QUIESCENCE_TRIXIE_ROOT").unwrap_or("/nonexistent".to_owned());
+    let path = path.replace("TRIPLET", &String::from_utf8_lossy(&triplet));
+    let loader = if cfg!(target_arch = "aarch64") {
+        "usr/lib/ld-linux-aarch64.so.1"
+    } else {
+        "usr/lib64/ld-linux-x86-64.so.2"
+    };
+    path.replace("LOADER", loader).replace("ROOT", &root).into()
 }
 
-/// Where Debian's libraries are, liburcu's among them if [`Need::Liburcu`] is met.
+/// Where Debian's libraries are, liburcu's among them if there is one.
 #[must_use]
 pub fn debian_libraries() -> PathBuf {
-    Path::new("/usr/lib").join(triplet())
+    place("/usr/lib/TRIPLET")
 }
 
-/// Where Debian's headers are, liburcu's among them if [`Need::Liburcu`] is met.
+/// Where Debian's headers are, liburcu's among them if there are any.
 #[must_use]
 pub fn debian_headers() -> PathBuf {
-    Path::new("/usr/include").join(triplet())
+    place("/usr/include/TRIPLET")
 }
 
-/// The root of Debian 13.
-///
-/// # Panics
-/// If [`Need::Liburcu15`] is not met.
-#[must_use]
-pub fn root_0_15() -> PathBuf {
-    PathBuf::from(std::env::var_os(ROOT_0_15).expect("the need is met"))
-}
-
-/// Where the libraries of liburcu 0.15 are, and all others of their system.
-///
-/// # Panics
-/// If [`Need::Liburcu15`] is not met.
+/// Where the libraries of liburcu 0.15 are, and all others of their system, if they are there.
 #[must_use]
 pub fn libraries_0_15() -> PathBuf {
-    root_0_15().join("usr/lib").join(triplet())
+    place("ROOT/usr/lib/TRIPLET")
 }
 
 /// A directory with `include` and `lib` of liburcu 0.15 and nothing else of its system, to compile
 /// with here: links to where they are.
 ///
 /// # Panics
-/// If [`Need::Liburcu15`] is not met, or the links cannot be made.
+/// If it is not there, or the links cannot be made.
 #[must_use]
 pub fn liburcu_0_15() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
-        let place = crate::tools::root().join("target/liburcu-0.15");
-        let headers = root_0_15().join("usr/include").join(triplet());
-        for (from, to) in [(headers, "include"), (libraries_0_15(), "lib")] {
-            let to = place.join(to);
+        let made = crate::tools::root().join("target/liburcu-0.15");
+        for (from, to) in
+            [(place("ROOT/usr/include/TRIPLET"), "include"), (libraries_0_15(), "lib")]
+        {
+            let to = made.join(to);
             std::fs::create_dir_all(&to).expect("a folder in target");
             for entry in std::fs::read_dir(&from).expect("a folder of the root") {
                 let name = entry.expect("an entry").file_name();
@@ -199,7 +161,7 @@ pub fn liburcu_0_15() -> PathBuf {
                 }
             }
         }
-        place
+        made
     };
     MADE.get_or_init(make).clone()
 }
@@ -208,47 +170,14 @@ pub fn liburcu_0_15() -> PathBuf {
 /// on those of `first`: run by that root's own dynamic linker, which needs no chroot.
 ///
 /// # Panics
-/// If [`Need::Liburcu15`] is not met.
+/// If a path has a colon.
 #[must_use]
-pub fn in_0_15(program: &Path, first: Option<&Path>) -> Vec<std::ffi::OsString> {
-    let mut path = std::ffi::OsString::new();
-    if let Some(directory) = first {
-        path.push(directory);
-        path.push(":");
-    }
-    path.push(libraries_0_15());
-    vec![loader_0_15().into(), "--library-path".into(), path, program.into()]
-}
-
-fn loader_0_15() -> PathBuf {
-    let name = if cfg!(target_arch = "aarch64") {
-        "usr/lib/ld-linux-aarch64.so.1"
-    } else {
-        "usr/lib64/ld-linux-x86-64.so.2"
-    };
-    root_0_15().join(name)
-}
-
-fn has_liburcu_0_15() -> bool {
-    if std::env::var_os(ROOT_0_15).is_none() {
-        return false;
-    }
-    let include = root_0_15().join("usr/include").join(triplet());
-    let headers = ["urcu/annotate.h", "urcu/urcu-poll.h"].map(|name| include.join(name));
-    let libraries = ["liburcu-memb.so", "liburcu-cds.so"].map(|name| libraries_0_15().join(name));
-    headers.iter().chain(&libraries).chain([&loader_0_15()]).all(|path| path.exists())
-}
-
-/// Of 0.13 only, which is what ours are compared with: later ones have no library for signals.
-fn has_liburcu() -> bool {
-    let (libraries, headers) = (debian_libraries(), debian_headers());
-    let libraries = ["liburcu-memb.so", "liburcu-memb.so.8", "liburcu-signal.so.8"]
-        .map(|name| libraries.join(name));
-    let headers = ["urcu/urcu-memb.h", "urcu/call-rcu.h"].map(|name| headers.join(name));
-    libraries
-        .into_iter()
-        .chain(headers)
-        .all(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0))
+pub fn in_0_15(program: &Path, first: Option<PathBuf>) -> Command {
+    let path = std::env::join_paths(first.into_iter().chain([libraries_0_15()]));
+    let mut command = Command::new(place("ROOT/LOADER"));
+    command.arg("--library-path").arg(path.expect("paths without a colon")).arg(program);
+    command.env_remove("LD_LIBRARY_PATH");
+    command
 }
 
 #[cfg(test)]
@@ -260,7 +189,6 @@ mod tests {
         assert_eq!(expect::is_listed("", "gcc"), Ok(false));
         assert_eq!(expect::is_listed("membarrier, gcc,", "gcc"), Ok(true));
         assert_eq!(expect::is_listed("gcc,gxx", "gcc"), Err("gxx"));
-        assert_eq!(NEEDS.len(), Need::Liburcu15 as usize + 1, "each is described");
         for (need, described) in &*NEEDS {
             assert!(expect::WORDS.contains(&&*described.word), "{need:?}");
         }

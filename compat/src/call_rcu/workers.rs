@@ -407,35 +407,22 @@ pub(super) fn keep_default_only(flavor: Flavor) {
 }
 
 #[cfg(test)]
+#[path = "../../../quiescence/tests/common/processes.rs"]
+mod processes;
+#[cfg(test)]
 mod tests {
     use std::ffi::c_uint;
     use std::sync::atomic::Ordering::AcqRel;
 
     use quiescence::raw::Head;
 
+    use super::processes::in_child;
     use super::*;
 
     unsafe extern "C" {
         safe fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint);
         safe fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_uint);
         safe fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint);
-    }
-
-    /// Forks. Returns the child's wait status: 0 if `f` returns true there.
-    fn in_child(f: impl FnOnce() -> bool) -> c_int {
-        // SAFETY: the child calls functions made for it, and the allocator, which glibc repairs.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            // SAFETY: the signal ends only the child, if it hangs.
-            unsafe { libc::alarm(60) };
-            let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
-            // SAFETY: ends the child.
-            unsafe { libc::_exit(c_int::from(!right.unwrap_or(false))) };
-        }
-        let mut status = 0;
-        // SAFETY: a child of ours, and a place for its status.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        status
     }
 
     /// It ended after ten seconds without work. In a sandbox no other could be made.
@@ -450,15 +437,14 @@ mod tests {
     fn a_default_worker_that_attends_was_started_again() {
         let flavor = Flavor::called(Flavor::Memb.index() as c_uint);
         let ask = || crate::call_rcu::started_default(flavor);
-        let status = in_child(|| {
+        in_child(|| {
             let worker = ask();
             while !default(flavor).callback_queue.is_attended() {
                 std::thread::yield_now();
             }
             let _locked = lock();
-            ptr::eq(ask(), worker)
+            assert!(ptr::eq(ask(), worker)); // without waiting for the lock
         });
-        assert_eq!(status, 0, "it waits for the lock");
     }
 
     /// It was about to end, and a barrier ran what it was to come back for. One that ends after all
@@ -473,7 +459,7 @@ mod tests {
         let flavor = Flavor::called(Flavor::Signal.index() as c_uint);
         let head = || Box::leak(Box::new(Head::new()));
         let wait = move || flavor.domain().wait_for_callback_queues();
-        let status = in_child(|| {
+        in_child(|| {
             // SAFETY: `pthread_self` has no preconditions.
             let own = unsafe { libc::pthread_self() };
             let worker = default(flavor);
@@ -488,16 +474,15 @@ mod tests {
             let left = worker.callback_queue.attend(Some(Duration::ZERO));
             barrier.join().unwrap();
             let ran_here = || RAN_ON.swap(0, AcqRel) == own;
-            let is_right = comes_back && left == Ok(Left::Idle) && ran_here();
+            assert!(comes_back && left == Ok(Left::Idle) && ran_here());
             leaves();
             start(worker);
             let ends = matches!(next(worker, Left::Idle), Next::End);
             // SAFETY: queued once, and leaked.
             let pushed = unsafe { worker.callback_queue.push(head(), run) };
             wait();
-            is_right && ends && pushed.unwrap().unattended && ran_here()
+            assert!(ends && pushed.unwrap().unattended && ran_here());
         });
-        assert_eq!(status, 0);
     }
 
     /// References of threads that a child does not have do not keep a worker alive there.
@@ -508,12 +493,12 @@ mod tests {
         let made = create(flavor, 0, -1).unwrap();
         let worker = Arc::downgrade(&lock().find(made).unwrap().worker);
         quiescence_urcu_call_rcu_before_fork(number);
-        let status = in_child(|| {
+        in_child(|| {
             quiescence_urcu_call_rcu_after_fork_child(number);
-            worker.upgrade().is_none() && lock().of_flavor(flavor).count() == 1
+            assert!(worker.upgrade().is_none(), "the worker is there still");
+            assert_eq!(lock().of_flavor(flavor).count(), 1);
         });
         quiescence_urcu_call_rcu_after_fork_parent(number);
-        assert_eq!(status, 0, "the worker is there still");
         assert!(worker.upgrade().is_some());
         // SAFETY: made above, and freed once.
         unsafe { free(flavor, made) };

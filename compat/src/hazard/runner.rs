@@ -14,13 +14,15 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
+
+use quiescence::liburcu_readers::Vain;
+use quiescence::liburcu_readers::system::{wait as sleep, wake_all};
 
 use super::{may_wait, scan};
 use crate::errno_guard::with_errno;
 use crate::flavor::{Flavor, begin_without_flavor};
-use crate::futex::{sleep, wake_all};
 use crate::{reader, threads};
 
 /// There is no runner.
@@ -39,10 +41,9 @@ static STATE: AtomicU32 = AtomicU32::new(ABSENT);
 static HURRY: AtomicU32 = AtomicU32::new(0);
 static SCANS: AtomicU32 = AtomicU32::new(0);
 
-/// Modulo `RETURN`, how many waits, one after the other, were in vain since a deleter returned.
-static VAIN: AtomicUsize = AtomicUsize::new(0);
+/// A [`Vain`], which begins anew when a deleter returns.
+static VAIN: AtomicU64 = AtomicU64::new(0);
 
-const RETURN: usize = 1 << 16;
 const COMPANY: Duration = Duration::from_millis(1);
 const ROOM_WITHIN: Duration = Duration::from_millis(10);
 
@@ -95,7 +96,7 @@ fn start() {
 /// callbacks may.
 pub(super) fn register() {
     // Another number even if nothing was in vain: no wait that has begun counts.
-    VAIN.store((VAIN.load(Relaxed) | (RETURN - 1)).wrapping_add(1), Relaxed);
+    VAIN.store(Vain(VAIN.load(Relaxed)).anew(0), Relaxed);
     if Flavor::Memb.is_attached() {
         reader::register_implicitly(Flavor::Memb);
     }
@@ -123,12 +124,12 @@ fn run() -> ! {
 }
 
 /// Waits until there is room, for at most [`ROOM_WITHIN`]; not if a deleter may wait for the
-/// calling thread. A deleter may also want a lock that the caller holds, so after `n` waits in vain
-/// one in `n` calls waits, up to 256, which `number` counts.
+/// calling thread. A deleter may also want a lock that the caller holds, so after waits in vain not
+/// every call waits, which `number` counts.
 #[cold]
 pub(super) fn wait_for_room(number: usize, is_room: impl Fn() -> bool) {
     let vain = VAIN.load(Relaxed); // a hint
-    if !number.is_multiple_of((vain % RETURN).clamp(1, 256)) || !may_wait() {
+    if !Vain(vain).waits(number as u64) || !may_wait() {
         return;
     }
     let wait = || {

@@ -7,7 +7,7 @@ use std::ffi::c_int;
 
 use quiescence::intrusive::{LockFreeStack, StackNode};
 
-use super::{Locked, Structure, node};
+use super::{DESTROY, INIT, LOCK, Locked, Structure, UNLOCK, node};
 
 /// `struct cds_lfs_stack`.
 type LockedStack = Locked<LockFreeStack>;
@@ -22,13 +22,13 @@ exported! {
     fn quiescence_cds_lfs_node_init(node: *mut StackNode) { node.write(StackNode::new()) }
 
     fn quiescence_cds_lfs_init(stack: *mut LockedStack) {
-        LockedStack::init(stack);
+        LockedStack::posix(stack, INIT);
         stack.cast::<LockFreeStack>().write(LockFreeStack::new());
     }
 
     fn quiescence___cds_lfs_init(stack: *mut LockFreeStack) { stack.write(LockFreeStack::new()) }
 
-    fn quiescence_cds_lfs_destroy(stack: *mut LockedStack) { LockedStack::destroy(stack) }
+    fn quiescence_cds_lfs_destroy(stack: *mut LockedStack) { LockedStack::posix(stack, DESTROY) }
 
     fn quiescence_cds_lfs_empty(stack: &LockFreeStack) -> bool { stack.is_empty() }
 
@@ -37,9 +37,9 @@ exported! {
         c_int::from(stack.push(node))
     }
 
-    fn quiescence_cds_lfs_pop_lock(stack: *mut LockedStack) { LockedStack::lock(stack) }
+    fn quiescence_cds_lfs_pop_lock(stack: *mut LockedStack) { LockedStack::posix(stack, LOCK) }
 
-    fn quiescence_cds_lfs_pop_unlock(stack: *mut LockedStack) { LockedStack::unlock(stack) }
+    fn quiescence_cds_lfs_pop_unlock(stack: *mut LockedStack) { LockedStack::posix(stack, UNLOCK) }
 
     fn quiescence___cds_lfs_pop(stack: &LockFreeStack) -> *mut StackNode { node(Ok(stack.pop())) }
 

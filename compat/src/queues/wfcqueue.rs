@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use quiescence::intrusive::Patience::{Refuse, Wait};
 use quiescence::intrusive::{Dequeued, Ends, Patience, QueueHead, QueueNode, QueueTail};
 
-use super::{Locked, Structure, node, say_last};
+use super::{DESTROY, INIT, LOCK, Locked, Structure, UNLOCK, node, say_last};
 
 /// `struct cds_wfcq_head`.
 type LockedHead = Locked<QueueHead>;
@@ -66,7 +66,7 @@ exported! {
     fn quiescence_cds_wfcq_node_init(node: *mut QueueNode) { node.write(QueueNode::new()) }
 
     fn quiescence_cds_wfcq_init(head: *mut LockedHead, tail: *mut QueueTail) {
-        LockedHead::init(head);
+        LockedHead::posix(head, INIT);
         Ends::write(head.cast(), tail);
     }
 
@@ -75,7 +75,7 @@ exported! {
     }
 
     fn quiescence_cds_wfcq_destroy(head: *mut LockedHead, _tail: *mut QueueTail) {
-        LockedHead::destroy(head)
+        LockedHead::posix(head, DESTROY)
     }
 
     fn quiescence_cds_wfcq_empty(head: &QueueHead, tail: &QueueTail) -> bool {
@@ -91,11 +91,11 @@ exported! {
     }
 
     fn quiescence_cds_wfcq_dequeue_lock(head: *mut LockedHead, _tail: *mut QueueTail) {
-        LockedHead::lock(head)
+        LockedHead::posix(head, LOCK)
     }
 
     fn quiescence_cds_wfcq_dequeue_unlock(head: *mut LockedHead, _tail: *mut QueueTail) {
-        LockedHead::unlock(head)
+        LockedHead::posix(head, UNLOCK)
     }
 
     fn quiescence_cds_wfcq_dequeue_with_state_blocking(

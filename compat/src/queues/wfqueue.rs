@@ -3,7 +3,7 @@
 
 use quiescence::intrusive::{QueueNode, SentinelQueue};
 
-use super::{Locked, Structure, node};
+use super::{DESTROY, INIT, Locked, Structure, node};
 
 /// `struct cds_wfq_queue`.
 type LockedQueue = Locked<SentinelQueue>;
@@ -16,11 +16,11 @@ impl Structure for SentinelQueue {
 
 exported! {
     fn quiescence_cds_wfq_init(queue: *mut LockedQueue) {
-        LockedQueue::init(queue);
+        LockedQueue::posix(queue, INIT);
         SentinelQueue::write(queue.cast());
     }
 
-    fn quiescence_cds_wfq_destroy(queue: *mut LockedQueue) { LockedQueue::destroy(queue) }
+    fn quiescence_cds_wfq_destroy(queue: *mut LockedQueue) { LockedQueue::posix(queue, DESTROY) }
 
     fn quiescence_cds_wfq_enqueue(queue: &SentinelQueue, node: *mut QueueNode) {
         queue.enqueue(node)

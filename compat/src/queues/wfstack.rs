@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 
 use quiescence::intrusive::{Patience, Popped, StackNode, Stacked, WaitFreeStack, WouldBlock};
 
-use super::{Locked, Structure, node, say_last};
+use super::{DESTROY, INIT, LOCK, Locked, Structure, UNLOCK, node, say_last};
 
 /// `struct cds_wfs_stack`.
 type LockedStack = Locked<WaitFreeStack>;
@@ -33,13 +33,13 @@ unsafe fn popped(popped: Result<Option<Popped>, WouldBlock>, state: *mut c_int) 
 
 exported! {
     fn quiescence_cds_wfs_init(stack: *mut LockedStack) {
-        LockedStack::init(stack);
+        LockedStack::posix(stack, INIT);
         stack.cast::<WaitFreeStack>().write(WaitFreeStack::new());
     }
 
     fn quiescence___cds_wfs_init(stack: *mut WaitFreeStack) { stack.write(WaitFreeStack::new()) }
 
-    fn quiescence_cds_wfs_destroy(stack: *mut LockedStack) { LockedStack::destroy(stack) }
+    fn quiescence_cds_wfs_destroy(stack: *mut LockedStack) { LockedStack::posix(stack, DESTROY) }
 
     fn quiescence_cds_wfs_empty(stack: &WaitFreeStack) -> bool { stack.is_empty() }
 
@@ -47,9 +47,9 @@ exported! {
         c_int::from(stack.push(node))
     }
 
-    fn quiescence_cds_wfs_pop_lock(stack: *mut LockedStack) { LockedStack::lock(stack) }
+    fn quiescence_cds_wfs_pop_lock(stack: *mut LockedStack) { LockedStack::posix(stack, LOCK) }
 
-    fn quiescence_cds_wfs_pop_unlock(stack: *mut LockedStack) { LockedStack::unlock(stack) }
+    fn quiescence_cds_wfs_pop_unlock(stack: *mut LockedStack) { LockedStack::posix(stack, UNLOCK) }
 
     fn quiescence_cds_wfs_pop_with_state_blocking(
         stack: *mut LockedStack,

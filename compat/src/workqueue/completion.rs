@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
+use quiescence::liburcu_readers::system::{wait as sleep, wake_all};
+
 use super::{Work, Workqueue};
-use crate::futex::{sleep, wake_all};
 
 /// `struct urcu_workqueue_completion`, which C knows by its address. Its creator has a reference,
 /// and so has each marker.
@@ -67,7 +68,7 @@ impl Completion {
             // Acquire: as above.
             match self.left.load(Acquire) {
                 0 => return,
-                left => sleep(&self.left, left, None),
+                left => _ = sleep(&self.left, left, None),
             }
         }
     }

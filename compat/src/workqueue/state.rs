@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
 
-use crate::futex::{sleep, wake_all};
+use quiescence::liburcu_readers::system::{wait as sleep, wake_all};
 
 /// Request: end when no items are left.
 const STOP: u32 = 1 << 0;
@@ -40,7 +40,7 @@ impl State {
         {
             value = now;
         }
-        wake_all(&raw const self.0);
+        wake_all(&self.0);
     }
 
     /// Sleeps until any of `bits` is set, or until all are clear.

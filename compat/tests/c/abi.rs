@@ -4,12 +4,12 @@
 
 mod elf;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use elf::{dynamic, exports, relocations, segments, values};
 
 use crate::program::{FLAVORS, Whose, aborts, compile, compile_for, run};
-use xtask::needs::Need::{Liburcu, Liburcu15};
 use xtask::needs::{self, debian_libraries, libraries_0_15};
 
 const LIBRARIES: [&str; 8] = ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds", "-common"];
@@ -24,7 +24,7 @@ fn ours(soname: &str) -> PathBuf {
 
 /// Ours; and Debian's, if they are there.
 fn sides() -> Vec<Whose> {
-    let debians = needs::met_for("with Debian's headers and libraries", &[Liburcu]);
+    let debians = needs::met_for("with Debian's headers and libraries", &["Liburcu"]);
     [Whose::Ours].into_iter().chain(debians.then_some(Whose::Debians)).collect()
 }
 
@@ -41,37 +41,39 @@ fn is_later(name: &str) -> bool {
         || of_a_flavor.into_iter().any(|rest| OF_A_FLAVOR.contains(&rest))
 }
 
+/// Every symbol of theirs is in ours, with its kind and size: but for the flavour's structure, of
+/// `flavor` bytes in theirs, and as large as programs of 0.13 know it in ours. Returns all of each.
+fn exported_as_in(theirs: &Path, soname: &str, flavor: u64) -> [BTreeMap<String, elf::Symbol>; 2] {
+    let (theirs, ours) = (exports(&theirs.join(soname)), exports(&ours(soname)));
+    assert!(theirs.len() > 40, "{soname}: theirs exports {} symbols only", theirs.len());
+    for (name, symbol) in &theirs {
+        let mut wanted = symbol.clone();
+        if name.ends_with("_flavor") {
+            assert_eq!(wanted.size, flavor, "{soname}: {name}");
+            wanted.size = 112;
+        }
+        assert_eq!(ours.get(name), Some(&wanted), "{soname}: {name}, ours against theirs");
+    }
+    [theirs, ours]
+}
+
 #[test]
 fn exported_symbols_are_debians() {
     needs::or_return!(Liburcu);
     for soname in LIBRARIES.map(soname) {
-        let (theirs, ours) = (exports(&debian_libraries().join(&soname)), exports(&ours(&soname)));
-        assert!(theirs.len() > 40, "{soname}: Debian's exports {} symbols only", theirs.len());
-        for (name, symbol) in &theirs {
-            assert_eq!(ours.get(name), Some(symbol), "{soname}: {name}, ours against Debian's");
-        }
+        let [theirs, ours] = exported_as_in(&debian_libraries(), &soname, 112);
         let more = ours.keys().filter(|name| !theirs.contains_key(*name));
         let unknown: Vec<_> = more.filter(|name| !is_later(name)).collect();
         assert!(unknown.is_empty(), "{soname} exports what is not in the interface: {unknown:?}");
     }
 }
 
-/// Every symbol of 0.15 is there, with its kind and size: but for the flavour's structure, which
-/// has the size that programs of 0.13 know, and the signal flavour, which 0.15 has not got.
+/// 0.15 has no signal flavour.
 #[test]
 fn exported_symbols_are_debian_13s() {
     needs::or_return!(Liburcu15);
     for soname in LIBRARIES.map(soname).into_iter().filter(|name| !name.contains("signal")) {
-        let (theirs, ours) = (exports(&libraries_0_15().join(&soname)), exports(&ours(&soname)));
-        assert!(theirs.len() > 40, "{soname}: Debian 13's exports {} symbols only", theirs.len());
-        for (name, symbol) in &theirs {
-            let mut wanted = symbol.clone();
-            if name.ends_with("_flavor") {
-                assert_eq!(wanted.size, 128, "{soname}: {name}");
-                wanted.size = 112;
-            }
-            assert_eq!(ours.get(name), Some(&wanted), "{soname}: {name}, ours against Debian 13's");
-        }
+        exported_as_in(&libraries_0_15(), &soname, 128);
     }
 }
 
@@ -86,10 +88,7 @@ fn programs_that_are_linked_now_copy_the_whole_structure() {
         let run = exports(&ours(&soname(&format!("-{flavor}"))));
         assert_eq!((linked[&name].size, run[&name].size), (128, 112), "{name}");
         // It is the other library otherwise.
-        let names = |of: &std::collections::BTreeMap<String, elf::Symbol>| {
-            of.keys().cloned().collect::<Vec<_>>()
-        };
-        assert_eq!(names(&linked), names(&run), "liburcu-{flavor}");
+        assert!(linked.keys().eq(run.keys()), "liburcu-{flavor}");
         let entries = dynamic(&ours(&format!("liburcu-{flavor}.so")));
         assert_eq!(values(&entries, "SONAME"), [&soname(&format!("-{flavor}"))]);
     }
@@ -208,7 +207,7 @@ fn copies_of_the_flavour_s_structure_are_completed() {
     needs::or_return!();
     let sides = sides()
         .into_iter()
-        .chain(needs::met_for("with 0.15's headers", &[Liburcu15]).then_some(Whose::Debian13s));
+        .chain(needs::met_for("with 0.15's headers", &["Liburcu15"]).then_some(Whose::Debian13s));
     let lld = lld();
     if lld.is_none() {
         needs::skipped("lld of the Rust toolchain", "a toolchain with rust-lld");

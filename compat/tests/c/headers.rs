@@ -16,7 +16,6 @@ use crate::scratch::scratch;
 use offered::offered;
 use tree::{Tree, run};
 use xtask::needs;
-use xtask::needs::Need::{Gxx, Liburcu, Liburcu15};
 
 impl Version {
     fn tree(self) -> Tree {
@@ -39,8 +38,8 @@ impl Version {
 
 /// Those that are there; a version that is not is skipped visibly.
 fn versions() -> impl Iterator<Item = Version> {
-    let v13 = needs::met_for("with the headers of liburcu 0.13", &[Liburcu]);
-    let v15 = needs::met_for("with the headers of liburcu 0.15", &[Liburcu15]);
+    let v13 = needs::met_for("with the headers of liburcu 0.13", &["Liburcu"]);
+    let v15 = needs::met_for("with the headers of liburcu 0.15", &["Liburcu15"]);
     [(Version::V13, v13), (Version::V15, v15)].into_iter().filter_map(|(v, met)| met.then_some(v))
 }
 
@@ -69,7 +68,7 @@ const DIALECTS: [&str; 7] = [
 
 /// Those that there is a compiler for.
 fn dialects() -> impl Iterator<Item = &'static str> {
-    let cpp = needs::met_for("in C++", &[Gxx]);
+    let cpp = needs::met_for("in C++", &["Gxx"]);
     DIALECTS.into_iter().filter(move |dialect| cpp || !dialect.starts_with("g++"))
 }
 
@@ -127,7 +126,7 @@ fn every_header_compiles_alone() {
         // A header of macros alone is an empty program to a pedant.
         let source = format!("{source}extern int program;\n");
         let compiled = ours.compile(dialect, &[&strict, switches].concat(), &source);
-        assert!(compiled.ok, "{source}, {dialect} {switches:?}:\n{}", compiled.err);
+        assert_eq!(compiled, Ok(String::new()), "{source}, {dialect} {switches:?}");
     };
     let include = |header: &String| format!("#include <{header}>\n");
     let together: String = headers.iter().filter(is_for_this_cpu).map(include).collect();
@@ -158,7 +157,7 @@ fn the_c_code_of_the_migration_page_compiles_with_their_headers_and_ours() {
         for (dialect, block) in dialects.iter().flat_map(|d| blocks.iter().map(move |b| (d, b))) {
             let strict = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only"];
             let compiled = tree.compile(dialect, &strict, block);
-            assert!(compiled.ok, "{dialect}, {:?}:\n{}", tree.root, compiled.err);
+            assert_eq!(compiled, Ok(String::new()), "{dialect}, {:?}", tree.root);
         }
     }
 }
@@ -176,9 +175,9 @@ fn our_headers_include_none_of_debians() {
     for source in std::iter::once(together).chain(others) {
         for switches in SWITCHES {
             let options = [&["-M"], switches, needs("urcu/map/urcu.h")].concat();
-            let compiled = ours.compile("gcc -x c", &options, &source);
-            assert!(compiled.ok && compiled.out.contains("include/urcu"), "{source}");
-            assert!(!compiled.out.contains(&debians), "{source}: {}", compiled.out);
+            let included = ours.compile("gcc -x c", &options, &source).expect(&source);
+            assert!(included.contains("include/urcu"), "{source}: {included}");
+            assert!(!included.contains(&debians), "{source}: {included}");
         }
     }
 }
@@ -280,8 +279,7 @@ fn conflicts(version: Version, tree: &Tree, name: &str) -> Result<usize, String>
             let place = list.to_str().expect("a path in ASCII");
             let mut options = vec!["-fsyntax-only", "-aux-info", place];
             options.extend(switches);
-            let compiled = debians.compile("gcc -x c", &options, &headers);
-            assert!(compiled.ok, "{}", compiled.err);
+            debians.compile("gcc -x c", &options, &headers).expect("theirs compile");
             let mut again = headers.clone();
             let prototypes = std::fs::read_to_string(&list).expect("what -aux-info has written");
             let of_debians = format!("/* {}/urcu", debians.root.display());
@@ -299,10 +297,7 @@ fn conflicts(version: Version, tree: &Tree, name: &str) -> Result<usize, String>
             }
             let mut options = vec!["-fsyntax-only", "-w"];
             options.extend(switches);
-            let compiled = tree.compile("gcc -x c", &options, &again);
-            if !compiled.ok {
-                return Err(compiled.err);
-            }
+            tree.compile("gcc -x c", &options, &again)?;
         }
     }
     Ok(count)
@@ -351,7 +346,7 @@ fn structures_are_compared(version: Version) {
         let mut options = vec!["-E", "-P", "-D_LGPL_SOURCE"];
         options.extend(needs(&header));
         let source = format!("#include <{header}>\n");
-        let text = debians.compile("gcc -x c", &options, &source).out;
+        let text = debians.compile("gcc -x c", &options, &source).unwrap_or_else(|said| said);
         for (at, _) in text.match_indices("struct ") {
             let mut words = text[at + 7..].split_whitespace();
             let (name, next) = (words.next().unwrap_or(""), words.next());
@@ -378,7 +373,7 @@ fn every_macro_is_used_without_a_warning() {
                 let mut options = vec!["-Wall", "-Wextra", "-Werror", "-c", "-o", "/dev/null"];
                 options.extend(more.iter().chain(pedantic));
                 let compiled = ours.compile(dialect, &options, source);
-                assert!(compiled.ok, "{dialect} {options:?}:\n{}", compiled.err);
+                assert_eq!(compiled, Ok(String::new()), "{dialect} {options:?}");
             }
         }
     }
@@ -387,7 +382,7 @@ fn every_macro_is_used_without_a_warning() {
         &OTHER_CPU,
         source,
     );
-    assert!(compiled.ok, "for another CPU:\n{}", compiled.err);
+    assert_eq!(compiled, Ok(String::new()), "for another CPU");
 }
 
 #[test]
@@ -412,20 +407,19 @@ fn atomic_operations_answer_what_they_should() {
 #[test]
 fn faults_of_names_are_found() {
     needs::or_return!(Liburcu);
-    let gone = Tree::mutant("name", "urcu/list.h", "cds_list_move", "cds_list_shift");
-    assert!(missing(Version::V13, &gone, "urcu/list.h").contains_key("cds_list_move"));
-    let fewer = Tree::mutant(
-        "parameters",
-        "urcu/hlist.h",
-        "cds_hlist_for_each_safe(pos, p, head)",
-        "cds_hlist_for_each_safe(pos, head)",
-    );
-    assert!(missing(Version::V13, &fewer, "urcu/hlist.h").contains_key("cds_hlist_for_each_safe"));
-    let constant =
-        Tree::mutant("constant", "urcu/wfcqueue.h", "CDS_WFCQ_RET_SRC_EMPTY", "SRC_EMPTY");
-    assert!(
-        missing(Version::V13, &constant, "urcu/wfcqueue.h").contains_key("CDS_WFCQ_RET_SRC_EMPTY")
-    );
+    for (header, from, to) in [
+        ("urcu/list.h", "cds_list_move", "cds_list_shift"),
+        (
+            "urcu/hlist.h",
+            "cds_hlist_for_each_safe(pos, p, head)",
+            "cds_hlist_for_each_safe(pos, head)",
+        ),
+        ("urcu/wfcqueue.h", "CDS_WFCQ_RET_SRC_EMPTY", "SRC_EMPTY"),
+    ] {
+        let name = from.split('(').next().expect("a name");
+        let missing = missing(Version::V13, &Tree::mutant(name, header, from, to), header);
+        assert!(missing.contains_key(name), "{name}: {missing:?}");
+    }
 }
 
 /// By the switch that 0.13 has not got, so that a comparison with its headers would not tell.
@@ -448,18 +442,15 @@ fn small_functions_are_inlined_if_asked_for() {
 #[test]
 fn faults_of_signatures_are_found() {
     needs::or_return!(Liburcu);
-    let swapped = Tree::mutant(
-        "signature",
-        "urcu/rculfhash.h",
-        "cds_lfht_del(struct cds_lfht *ht, struct cds_lfht_node *node)",
-        "cds_lfht_del(struct cds_lfht_node *node, struct cds_lfht *ht)",
-    );
-    let found = conflicts(Version::V13, &swapped, "signature-fault");
-    assert!(found.as_ref().is_err_and(|text| text.contains("cds_lfht_del")), "{found:?}");
-    let narrower =
-        Tree::mutant("answer", "urcu/call-rcu.h", "extern int set_cpu", "extern short set_cpu");
-    let found = conflicts(Version::V13, &narrower, "answer-fault");
-    assert!(found.as_ref().is_err_and(|text| text.contains("set_cpu_call_rcu_data")), "{found:?}");
+    let swapped = "cds_lfht_del(struct cds_lfht_node *node, struct cds_lfht *ht)";
+    let del = "cds_lfht_del(struct cds_lfht *ht, struct cds_lfht_node *node)";
+    for (name, header, from, to) in [
+        ("cds_lfht_del", "urcu/rculfhash.h", del, swapped),
+        ("set_cpu_call_rcu_data", "urcu/call-rcu.h", "extern int set_cpu", "extern short set_cpu"),
+    ] {
+        let found = conflicts(Version::V13, &Tree::mutant(name, header, from, to), name);
+        assert!(found.as_ref().is_err_and(|text| text.contains(name)), "{found:?}");
+    }
 }
 
 #[test]

@@ -5,7 +5,6 @@
 use std::path::PathBuf;
 
 use xtask::needs;
-use xtask::needs::Need::Liburcu;
 
 use crate::program::{Whose, compile_for, run_surely};
 
@@ -55,7 +54,7 @@ fn every_answer_is_debians() {
 #[test]
 fn threads_that_inline_and_threads_that_call_share_a_structure() {
     needs::or_return!();
-    let debians = needs::met_for("with Debian's headers and libraries", &[Liburcu]);
+    let debians = needs::met_for("with Debian's headers and libraries", &["Liburcu"]);
     let sides = if debians { &BOTH[..] } else { &BOTH[..1] };
     for &headers in sides {
         let program = compile("queues/beside.c", headers);

@@ -6,7 +6,6 @@
 //! freed when no request can be reading it: a request sees the old routes or the new ones.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -29,36 +28,25 @@ enum Reply {
     Redirect(String),
 }
 
-/// Which line of a table of routes is none, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadRoute {
-    line: usize,
-    why: &'static str,
-}
-
-impl fmt::Display for BadRoute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}; write \"/path text\" or \"/path -> /other\"", self.line, self.why)
-    }
-}
-
-impl std::error::Error for BadRoute {}
-
 impl Routes {
     /// Reads a table: a line `/path text` for a text, `/path -> /other` for a redirection. Empty
     /// lines, and those that begin with `#`, are left out.
     ///
     /// # Errors
-    /// If a line is none of these, or a path stands there twice.
-    pub fn parse(table: &str) -> Result<Self, BadRoute> {
+    /// Which line is none of these, or has a path that stands above already.
+    pub fn parse(table: &str) -> Result<Self, String> {
         let mut routes = HashMap::new();
         for (number, line) in table.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let bad = |why| BadRoute { line: number + 1, why };
-            let (path, reply) = line.split_once(' ').ok_or(bad("a path without a reply"))?;
+            let bad = |why| {
+                let line = number + 1;
+                format!("line {line}: {why}; write \"/path text\" or \"/path -> /other\"")
+            };
+            let (path, reply) =
+                line.split_once(' ').ok_or_else(|| bad("a path without a reply"))?;
             if !path.starts_with('/') {
                 return Err(bad("a path begins with /"));
             }

@@ -24,16 +24,19 @@ fn boxed(drops: &Arc<AtomicUsize>) -> *mut Counted {
     Box::into_raw(Box::new(Counted(Arc::clone(drops))))
 }
 
+/// Retires a value that no thread knows of.
+fn retire<T>(guard: &impl Guard, value: T) {
+    // SAFETY: from a box, which no thread can reach.
+    unsafe { guard.defer_retire(Box::into_raw(Box::new(value)), reclaim::boxed) };
+}
+
 /// Values that must stay on one thread may be retired: no other thread reclaims them.
 #[test]
 fn what_is_retired_is_reclaimed_by_threads_in_calls_on_the_collector() {
     let counted = Rc::new(());
     let collector = Collector::new().batch_size(4);
     for _ in 0..1_000 {
-        let guard = collector.enter();
-        let value = Box::into_raw(Box::new(Rc::clone(&counted)));
-        // SAFETY: from a box, and no thread knows of it.
-        unsafe { guard.defer_retire(value, reclaim::boxed) };
+        retire(&collector.enter(), Rc::clone(&counted));
     }
     assert!(Rc::strong_count(&counted) <= 4);
     drop(collector);
@@ -52,11 +55,7 @@ fn the_end_of_a_collector_reclaims_all_at_once() {
     }
     let collector = Collector::new();
     thread::scope(|scope| {
-        scope.spawn(|| {
-            let value = Box::into_raw(Box::new(Borrows(&drops)));
-            // SAFETY: from a box, and no thread knows of it.
-            unsafe { collector.enter().defer_retire(value, reclaim::boxed) };
-        });
+        scope.spawn(|| retire(&collector.enter(), Borrows(&drops)));
     });
     assert_eq!(drops.load(Relaxed), 0);
     drop(collector);
@@ -156,17 +155,15 @@ fn refresh_lets_go_also_where_a_reclaimer_panics() {
         unsafe { reclaim::boxed(value, collector) };
         panic!("on purpose");
     };
-    // SAFETY: from a box each, and no thread knows of them.
-    unsafe { guard.defer_retire(boxed(&drops), reclaim::boxed) };
-    // SAFETY: as above.
+    retire(&guard, Counted(Arc::clone(&drops)));
+    // SAFETY: from a box, and no thread knows of it.
     unsafe { guard.defer_retire(boxed(&drops), panics) };
     assert!(catch_unwind(AssertUnwindSafe(|| guard.refresh())).is_err());
     assert_eq!(drops.load(SeqCst), 1, "the other one waits");
     guard.refresh();
     assert_eq!(drops.load(SeqCst), 2);
     let inner = collector.enter();
-    // SAFETY: as above.
-    unsafe { guard.defer_retire(boxed(&drops), reclaim::boxed) };
+    retire(&guard, Counted(Arc::clone(&drops)));
     guard.flush();
     guard.refresh();
     assert_eq!(drops.load(SeqCst), 2, "another guard lives");

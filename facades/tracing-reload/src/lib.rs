@@ -19,7 +19,6 @@
 //! });
 //! ```
 
-use std::fmt;
 use std::sync::Arc;
 
 use quiescence::ArcCell;
@@ -35,11 +34,13 @@ use tracing_subscriber::layer::{Context, Filter};
 /// Each question is put to the filter that is there at that moment. One that keeps state by spans,
 /// as `EnvFilter` does with directives for fields, knows of no span that began before it came: the
 /// same is true of `tracing_subscriber::reload`.
+#[derive(Debug)]
 pub struct Reload<F: Send + Sync + 'static> {
     current: Arc<ArcCell<F>>,
 }
 
 /// What a [`Reload`]'s filter is replaced by. Clones lead to the same one.
+#[derive(Debug)]
 pub struct Handle<F: Send + Sync + 'static> {
     current: Arc<ArcCell<F>>,
 }
@@ -74,18 +75,6 @@ impl<F: Send + Sync + 'static> Handle<F> {
 impl<F: Send + Sync + 'static> Clone for Handle<F> {
     fn clone(&self) -> Self {
         Self { current: Arc::clone(&self.current) }
-    }
-}
-
-impl<F: Send + Sync + 'static> fmt::Debug for Reload<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reload").finish_non_exhaustive()
-    }
-}
-
-impl<F: Send + Sync + 'static> fmt::Debug for Handle<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").finish_non_exhaustive()
     }
 }
 

@@ -66,6 +66,20 @@ pub unsafe fn leave_thread() {
     unsafe { local::leave_thread(defer::orphan) };
 }
 
+#[doc(hidden)] // for `compat`, as is the module below
+pub use grace::vain::Vain;
+
+/// What `compat` asks of the system as the library does.
+#[doc(hidden)]
+pub mod system {
+    #[cfg(target_os = "linux")]
+    pub use crate::os::calls::keeping_errno;
+    pub use crate::os::environment::{complain, say, with};
+    pub use crate::os::futex::{wait, wake_all};
+    #[cfg(all(unix, not(miri)))]
+    pub use crate::os::signals::{block, restore, without};
+}
+
 /// A domain of liburcu readers. For a static.
 #[derive(Debug)]
 pub struct LiburcuDomain {

@@ -8,14 +8,14 @@ use libc::{c_int, c_long};
 use super::sync::AtomicU32;
 
 /// Calls `f`, and puts the calling thread's `errno` back.
-pub(super) fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
+pub fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: asks where the calling thread has it: for as long as it lives.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let kept = unsafe { *errno };
     let result = f();
     // SAFETY: as above.
-    unsafe { *errno = kept };
+    unsafe { *errno = kept }; //~ compat-errno
     result
 }
 

@@ -6,9 +6,11 @@
 
 use std::ffi::{CStr, CString};
 
+pub use imp::with;
+
 /// Whether the variable has this value.
 pub(crate) fn is(name: &CStr, value: &str) -> bool {
-    imp::with(name, |found| found == value.as_bytes())
+    with(name, |found| found == value.as_bytes())
 }
 
 /// Says on standard error that the variable has a value which is neither of these, separated by
@@ -16,7 +18,7 @@ pub(crate) fn is(name: &CStr, value: &str) -> bool {
 /// done once.
 #[inline(never)]
 pub(crate) fn complain_unless(name: &CStr, known: &str) {
-    imp::with(name, |found| {
+    with(name, |found| {
         let is_known = |word: &[u8]| word != b"or" && word == found;
         if !found.is_empty() && !known.as_bytes().split(|byte| *byte == b' ').any(is_known) {
             complain(name, found, known);
@@ -26,7 +28,7 @@ pub(crate) fn complain_unless(name: &CStr, known: &str) {
 
 /// Reports on standard error that a variable is ignored, since its value is not what is `wanted`.
 /// Neither locks nor allocates. A line is cut off after 256 bytes.
-pub(crate) fn complain(name: &CStr, found: &[u8], wanted: &str) {
+pub fn complain(name: &CStr, found: &[u8], wanted: &str) {
     let mut line = Line::EMPTY;
     line.add(b"quiescence: ");
     line.add(name.to_bytes());
@@ -69,13 +71,13 @@ impl Line {
 
 /// Writes to standard error, in one piece, past the lock that a thread may hold which was
 /// interrupted. A failure cannot be reported.
-pub(crate) fn say(text: &[u8]) {
+pub fn say(text: &[u8]) {
     imp::say(text);
 }
 
 /// The number that the variable has, if it has one.
 pub(crate) fn number(name: &CStr) -> Option<u32> {
-    imp::with(name, parse)
+    with(name, parse)
 }
 
 /// The number that these digits are.
@@ -91,12 +93,12 @@ fn parse_u64(digits: &[u8]) -> Option<u64> {
 /// What the variable says, byte by byte, if there is one.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub(crate) fn c_string(name: &CStr) -> Option<CString> {
-    imp::with(name, |found| CString::new(found).ok())
+    with(name, |found| CString::new(found).ok())
 }
 
 /// What the variable says, if it says something.
 pub(crate) fn value(name: &CStr) -> Option<String> {
-    imp::with(name, |found| Some(String::from_utf8_lossy(found).into_owned()))
+    with(name, |found| Some(String::from_utf8_lossy(found).into_owned()))
 }
 
 #[cfg(unix)]
@@ -104,7 +106,7 @@ mod imp {
     use super::CStr;
 
     /// Calls `f` with the variable's value, or nothing if it has none.
-    pub(super) fn with<R: Default>(name: &CStr, f: impl FnOnce(&[u8]) -> R) -> R {
+    pub fn with<R: Default>(name: &CStr, f: impl FnOnce(&[u8]) -> R) -> R {
         // SAFETY: a C string.
         let found = unsafe { libc::getenv(name.as_ptr()) };
         if found.is_null() {
@@ -128,7 +130,7 @@ mod imp {
     use super::CStr;
 
     /// As above.
-    pub(super) fn with<R: Default>(name: &CStr, f: impl FnOnce(&[u8]) -> R) -> R {
+    pub fn with<R: Default>(name: &CStr, f: impl FnOnce(&[u8]) -> R) -> R {
         let name = name.to_str().expect("one of ours");
         std::env::var(name).map_or_else(|_| R::default(), |found| f(found.as_bytes()))
     }

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use xtask::needs::{self, Need::Scripts};
+use xtask::needs;
 
 /// A function that waits for what does not come, and whose messages go nowhere meanwhile.
 const WAITS: &str = "never() { sleep 0.02; false; }\nuntil_true 600 never never\n";
@@ -66,7 +66,7 @@ fn runs(path: &Path) -> bool {
 
 #[test]
 fn says_that_its_time_is_over_whatever_it_waits_for() {
-    if !needs::met_for("", &[Scripts]) {
+    if !needs::met_for("", &["Scripts"]) {
         return;
     }
     for waits in [WAITS, HANGS] {
@@ -79,7 +79,7 @@ fn says_that_its_time_is_over_whatever_it_waits_for() {
 
 /// Namespaces of one's own, which `alone` needs: without, this says so.
 fn has_namespaces() -> bool {
-    if !needs::met_for("", &[Scripts]) {
+    if !needs::met_for("", &["Scripts"]) {
         return false;
     }
     let mut unshare = Command::new("unshare");

@@ -1,5 +1,5 @@
 //! The Debian packages of `cargo xtask deb`: what is in them, what they say, and what Debian's own
-//! checker says of them. Installed and removed they are by `cargo xtask deb --try`.
+//! checker says of them. Installed and removed they are by `.ci/packages`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -21,12 +21,11 @@ pub(crate) fn offered(tree: &Tree, header: &str, switches: &[&str]) -> Offered {
     let mut options = vec!["-E", "-dD"];
     options.extend(switches);
     let source = format!("#include <{header}>\n");
-    let output = tree.compile("gcc -std=gnu11 -x c", &options, &source);
-    assert!(output.ok, "{header}: {}", output.err);
+    let output = tree.compile("gcc -std=gnu11 -x c", &options, &source).expect(header);
     let mut offered = Offered::default();
     let mut text = String::new();
     let mut inside = false;
-    for line in output.out.lines() {
+    for line in output.lines() {
         if let Some(marker) = line.strip_prefix("# ") {
             let file = marker.split('"').nth(1).unwrap_or("");
             inside = file
@@ -112,14 +111,15 @@ const ATTRIBUTES: [&str; 6] =
 /// What is declared at the top: tags and enumerators wherever they are, and the name of each
 /// declaration.
 fn declared(tokens: &[String]) -> BTreeSet<String> {
+    let tokens = without_attributes(tokens);
     let mut names = BTreeSet::new();
     let mut statement: Vec<&str> = Vec::new();
     let (mut braces, mut parentheses) = (0, 0);
     let mut enumerators = false;
-    for (at, token) in tokens.iter().enumerate() {
-        let next = tokens.get(at + 1).map_or("", String::as_str);
-        let before = |by: usize| at.checked_sub(by).map_or("", |at| tokens[at].as_str());
-        match token.as_str() {
+    for (at, &token) in tokens.iter().enumerate() {
+        let next = tokens.get(at + 1).copied().unwrap_or_default();
+        let before = |by: usize| at.checked_sub(by).map_or("", |at| tokens[at]);
+        match token {
             "{" => {
                 enumerators = before(1) == "enum" || before(2) == "enum";
                 braces += 1;
@@ -155,7 +155,7 @@ fn declared(tokens: &[String]) -> BTreeSet<String> {
                     && parentheses == 0
                     && ["{", ","].contains(&before(1))
                 {
-                    names.insert(token.clone());
+                    names.insert(token.to_owned());
                 }
                 if braces == 0 {
                     statement.push(token);
@@ -170,40 +170,28 @@ fn declared(tokens: &[String]) -> BTreeSet<String> {
 /// pointer to one, what the first parentheses hold; of all others, the last word. A structure alone
 /// has been counted by its tag.
 fn name_of(statement: &[&str]) -> Option<String> {
-    let plain = without_attributes(statement);
-    if let Some(open) = plain.iter().position(|token| *token == "(") {
-        let name = if plain.get(open + 1) == Some(&"*") {
-            plain.get(open + 2)
-        } else {
-            plain.get(open - 1)
-        };
+    if let Some(open) = statement.iter().position(|token| *token == "(") {
+        let is_pointer = statement.get(open + 1) == Some(&"*");
+        let name = statement.get(if is_pointer { open + 2 } else { open - 1 });
         return name.filter(|name| is_word(name)).map(|name| (*name).to_owned());
     }
-    let tag_alone = plain.len() == 2 && ["struct", "union", "enum"].contains(&plain[0]);
-    let last = plain.iter().rev().find(|token| is_word(token))?;
-    (!tag_alone && plain.len() > 1).then(|| (*last).to_owned())
+    let tag_alone = statement.len() == 2 && ["struct", "union", "enum"].contains(&statement[0]);
+    let last = statement.iter().rev().find(|token| is_word(token))?;
+    (!tag_alone && statement.len() > 1).then(|| (*last).to_owned())
 }
 
-fn without_attributes<'a>(statement: &[&'a str]) -> Vec<&'a str> {
+/// Leaves out these words, and the parentheses behind each.
+fn without_attributes(tokens: &[String]) -> Vec<&str> {
     let mut plain = Vec::new();
-    let mut rest = statement.iter().peekable();
-    while let Some(token) = rest.next() {
-        if !ATTRIBUTES.contains(token) {
-            plain.push(*token);
-            continue;
+    let (mut is_behind, mut depth) = (false, 0);
+    for token in tokens.iter().map(String::as_str) {
+        is_behind |= ATTRIBUTES.contains(&token);
+        if !is_behind || depth == 0 && token != "(" && !ATTRIBUTES.contains(&token) {
+            is_behind = false;
+            plain.push(token);
         }
-        let mut depth = 0;
-        while rest.peek() == Some(&&"(") || depth > 0 {
-            match rest.next() {
-                Some(&"(") => depth += 1,
-                Some(&")") => depth -= 1,
-                None => break,
-                _ => {}
-            }
-            if depth == 0 {
-                break;
-            }
-        }
+        depth += i32::from(is_behind && token == "(") - i32::from(is_behind && token == ")");
+        is_behind &= depth != 0 || token != ")";
     }
     plain
 }

@@ -28,9 +28,7 @@ fn way(assembly: &str, function: &str) -> Vec<String> {
 
 fn assembly(tree: &Tree) -> String {
     let source = include_str!("../../headers/readers.c");
-    let compiled = tree.compile("gcc -std=gnu11 -O2 -fPIE -S -o - -x c", &[], source);
-    assert!(compiled.ok, "{}", compiled.err);
-    compiled.out
+    tree.compile("gcc -std=gnu11 -O2 -fPIE -S -o - -x c", &[], source).expect("it compiles")
 }
 
 /// Whether one of them is a fence, or takes a lock on the bus.
@@ -118,8 +116,8 @@ fn atomic_operations_are_locked() {
     let operations = source.split("op_").skip(1).filter_map(|rest| rest.split('(').next());
     let unlocked = |tree: &Tree| -> Vec<&str> {
         let compiled = tree.compile("gcc -std=gnu11 -O2 -S -o - -x c", &[], source);
-        assert!(compiled.ok, "{}", compiled.err);
-        let is_plain = |name: &str| !is_fenced(&way(&compiled.out, &format!("op_{name}")));
+        let assembly = compiled.expect("it compiles");
+        let is_plain = |name: &str| !is_fenced(&way(&assembly, &format!("op_{name}")));
         operations.clone().filter(|name| is_plain(name)).collect()
     };
     assert_eq!(unlocked(&Tree::ours()), ["set", "read"]);

@@ -1,28 +1,18 @@
 //! Trees of headers: ours, Debian's, and ours with one fault put in, on purpose. And the compiler
 //! on them.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::LazyLock;
-use std::time::Duration;
-use std::{fs, io::Write};
 
-use xtask::limited;
-
+use crate::program::{output, text};
 use crate::scratch::scratch;
 
 /// A directory that `<urcu.h>` is in.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) root: PathBuf,
-}
-
-/// What a compilation came to.
-#[derive(Debug)]
-pub(crate) struct Compiled {
-    pub(crate) ok: bool,
-    pub(crate) out: String,
-    pub(crate) err: String,
 }
 
 impl Tree {
@@ -74,34 +64,26 @@ impl Tree {
     }
 
     /// Runs `command` ("gcc -x c", say) on `source`, with this tree in front of the system's.
-    pub(crate) fn compile(&self, command: &str, options: &[&str], source: &str) -> Compiled {
+    /// Returns what it wrote, or all that it said if it failed.
+    pub(crate) fn compile(
+        &self,
+        command: &str,
+        options: &[&str],
+        source: &str,
+    ) -> Result<String, String> {
+        let file = tempfile::NamedTempFile::new().expect("a file for the source");
+        fs::write(&file, source).expect("the source is written");
         let mut words = command.split(' ');
-        let mut child = Command::new(words.next().expect("a compiler"))
-            .args(words)
-            .arg("-I")
-            .arg(&self.root)
-            .args(options)
-            .arg("-")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the compiler runs");
-        let mut input = child.stdin.take().expect("a pipe");
-        input.write_all(source.as_bytes()).expect("the compiler reads");
-        drop(input);
-        Compiled::of(&child.wait_with_output().expect("the compiler ends"))
+        let mut compiler = Command::new(words.next().expect("a compiler"));
+        compiler.args(words).arg("-I").arg(&self.root).args(options).arg(file.path());
+        said(&output(&mut compiler))
     }
 }
 
-impl Compiled {
-    fn of(output: &Output) -> Self {
-        Self {
-            ok: output.status.success(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    }
+fn said(output: &Output) -> Result<String, String> {
+    let is_well = output.status.success();
+    let out = || String::from_utf8_lossy(&output.stdout).into_owned();
+    if is_well { Ok(out()) } else { Err(text(output)) }
 }
 
 /// Compiles a program of `tests/headers` against a tree, runs it, and returns what it wrote.
@@ -114,15 +96,8 @@ pub(crate) fn run(
     let program = scratch(name).join("program");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/headers").join(source);
     let text = fs::read_to_string(&source).expect("a program of this test");
-    let place = program.to_str().expect("a path in ASCII");
-    let mut all = vec!["-o", place, "-pthread"];
-    all.extend(options);
-    let compiled = tree.compile("gcc -std=gnu11 -O2 -Wall -Wextra -Werror -x c", &all, &text);
-    if !compiled.ok {
-        return Err(compiled.err);
-    }
-    let output = limited::output(&mut Command::new(&program), Duration::from_secs(60));
-    let output = output.expect("the program runs");
-    let ran = Compiled::of(&output);
-    if ran.ok { Ok(ran.out) } else { Err(format!("{}{}", ran.out, ran.err)) }
+    let all = ["-o", program.to_str().expect("a path in ASCII"), "-pthread"];
+    let compiler = "gcc -std=gnu11 -O2 -Wall -Wextra -Werror -x c";
+    tree.compile(compiler, &[&all, options].concat(), &text)?;
+    said(&output(&mut Command::new(&program)))
 }

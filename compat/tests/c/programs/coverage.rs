@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use super::build::{Compiled, debian_library};
+use super::build::debian_library;
 use super::table::{Job, LIBRARIES, Variant, With};
 use crate::program::{Version, Whose, succeeds};
 
@@ -37,7 +37,7 @@ fn linked_with(job: &Job) -> Vec<Variant> {
 /// runs with it.
 pub(crate) fn not_used<'a>(
     theirs: Version,
-    compiled: impl Iterator<Item = &'a Compiled>,
+    compiled: impl Iterator<Item = (&'a Job, &'a Path)>,
 ) -> Vec<String> {
     let is_of_version = |job: &Job| match (theirs, job.headers) {
         (Version::V13, Whose::Ours) => job.program.with == With::Both,
@@ -49,9 +49,9 @@ pub(crate) fn not_used<'a>(
         .filter(|library| theirs == Version::V13 || **library != Variant::Signal)
         .map(|&library| (library, names(&debian_library(theirs, &library.name()), true)))
         .collect();
-    for one in compiled.filter(|one| is_of_version(&one.job)) {
-        let used = names(&one.path, false);
-        for library in linked_with(&one.job) {
+    for (job, program) in compiled.filter(|(job, _)| is_of_version(job)) {
+        let used = names(program, false);
+        for library in linked_with(job) {
             let of_library = wanted.iter_mut().find(|(each, _)| *each == library).unwrap();
             of_library.1.retain(|symbol| !used.contains(symbol));
         }

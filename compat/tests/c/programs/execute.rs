@@ -1,15 +1,13 @@
 //! Runs a compiled program with one set of libraries after the other, and looks at how it ends.
 
-use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::Instant;
 
 use xtask::needs::in_0_15;
 
-use super::build::{Compiled, Place};
 use super::table::{Job, Variant, With, faults_of};
-use crate::program::{Version, Whose, output, text};
+use crate::program::{Version, Whose, command, output, text};
 
 pub(crate) const HEADING: &str =
     "program          library  headers   readers   ours              Debian's";
@@ -49,44 +47,35 @@ pub(crate) enum Libraries {
     Theirs(Version),
 }
 
-/// With ours; then with Debian's, where those can be asked. What is compiled against 0.15 runs with
-/// the C library of its system.
-pub(crate) fn run_with_each_library(place: &Place, job: &Job, compiled: &Compiled) -> Vec<Outcome> {
+/// With ours; then with Debian's, where those can be asked: the versions that are `there`. What is
+/// compiled against 0.15 runs with the C library of its system.
+pub(crate) fn run_with_each_library(there: &[Version], job: &Job, program: &Path) -> Vec<Outcome> {
     let is_13 = job.headers == Whose::Debian13s;
     let ours = if is_13 { Libraries::OursInDebian13 } else { Libraries::Ours };
     let theirs = match job.program.with {
         With::OurLibraries => None,
-        With::Both if !is_13 => place.debians.then_some(Version::V13),
+        With::Both if !is_13 => Some(Version::V13),
         // Of our headers' programs those that 0.13 has not got the functions for.
-        With::Both | With::Later => {
-            (place.debian_13s && job.variant != Variant::Signal).then_some(Version::V15)
-        }
+        With::Both | With::Later => (job.variant != Variant::Signal).then_some(Version::V15),
     };
-    let mut outcomes = vec![run(place, job, compiled, ours)];
-    outcomes.extend(theirs.map(|theirs| run(place, job, compiled, Libraries::Theirs(theirs))));
-    outcomes
+    let theirs = theirs.filter(|theirs| there.contains(theirs)).map(Libraries::Theirs);
+    [ours].into_iter().chain(theirs).map(|libraries| run(job, program, libraries)).collect()
 }
 
-fn execute(place: &Place, program: &Path, arguments: &[&str], libraries: Libraries) -> Output {
-    let ours = place.ours.join("lib");
-    let line: Vec<OsString> = match libraries {
-        Libraries::Ours | Libraries::Theirs(Version::V13) => vec![program.into()],
-        Libraries::OursInDebian13 => in_0_15(program, Some(&ours)),
+fn execute(program: &Path, arguments: &[&str], libraries: Libraries) -> Output {
+    let mut command = match libraries {
+        Libraries::Ours => command(program, Whose::Ours),
+        Libraries::OursInDebian13 => in_0_15(program, Some(xtask::compat::built().join("lib"))),
+        Libraries::Theirs(Version::V13) => command(program, Whose::Debians),
         Libraries::Theirs(Version::V15) => in_0_15(program, None),
     };
-    let mut command = Command::new(&line[0]);
-    command.args(&line[1..]).args(arguments);
-    command.env_remove("LD_LIBRARY_PATH").env_remove("PROGRAMS_LIBURCU");
-    if libraries == Libraries::Ours {
-        command.env("LD_LIBRARY_PATH", ours);
-    }
     match libraries {
         Libraries::Theirs(theirs) => {
             command.env("PROGRAMS_LIBRARY", "debian").env("PROGRAMS_LIBURCU", theirs.number())
         }
-        _ => command.env("PROGRAMS_LIBRARY", "ours"),
+        _ => command.env("PROGRAMS_LIBRARY", "ours").env_remove("PROGRAMS_LIBURCU"),
     };
-    output(&mut command)
+    output(command.args(arguments))
 }
 
 /// The case that was begun and not ended.
@@ -95,7 +84,7 @@ fn unfinished(said: &str) -> &str {
     begun.unwrap_or("before its first case")
 }
 
-fn run(place: &Place, job: &Job, compiled: &Compiled, libraries: Libraries) -> Outcome {
+fn run(job: &Job, program: &Path, libraries: Libraries) -> Outcome {
     let begun = Instant::now();
     let faults: Vec<_> = match libraries {
         Libraries::Theirs(theirs) => faults_of(job, theirs).collect(),
@@ -105,7 +94,7 @@ fn run(place: &Place, job: &Job, compiled: &Compiled, libraries: Libraries) -> O
     if !arguments.is_empty() {
         arguments.insert(0, "--not");
     }
-    let ended = execute(place, &compiled.path, &arguments, libraries);
+    let ended = execute(program, &arguments, libraries);
     let said = text(&ended);
     let mut failure = (!ended.status.success()).then(|| {
         let last: Vec<_> = said.lines().rev().take(6).collect();
@@ -114,7 +103,7 @@ fn run(place: &Place, job: &Job, compiled: &Compiled, libraries: Libraries) -> O
     });
     for fault in faults.iter().filter(|fault| fault.always) {
         // Were it to pass there, it would not test what it says.
-        if execute(place, &compiled.path, &[&fault.case], libraries).status.success() {
+        if execute(program, &[&fault.case], libraries).status.success() {
             failure.get_or_insert(format!("{} passes, against the table", fault.case));
         }
     }

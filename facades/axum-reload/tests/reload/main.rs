@@ -3,14 +3,23 @@
 mod load;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum_reload::{Routes, runtime, serve};
 use quiescence::Rcu;
+use tokio::runtime::Runtime;
 
-fn get(address: std::net::SocketAddr, path: &str) -> String {
+/// A server of these routes, as long as the runtime is there.
+fn served(runtime: &Runtime, routes: &Arc<Rcu<Routes>>) -> SocketAddr {
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(serve(listener, Arc::clone(routes)));
+    address
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
     let mut reply = String::new();
@@ -22,10 +31,7 @@ fn get(address: std::net::SocketAddr, path: &str) -> String {
 fn a_request_after_a_reload_sees_the_new_routes() {
     let runtime = runtime(2).unwrap();
     let routes = Arc::new(Rcu::new(Routes::parse("/a one\n# none\n\n/b -> /a\n").unwrap()));
-    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-    let address = listener.local_addr().unwrap();
-    let server = runtime.spawn(serve(listener, Arc::clone(&routes)));
-
+    let address = served(&runtime, &routes);
     assert!(get(address, "/a").ends_with("\r\n\r\none"));
     let redirected = get(address, "/b");
     assert!(redirected.starts_with("HTTP/1.1 307") && redirected.contains("location: /a\r\n"));
@@ -34,7 +40,6 @@ fn a_request_after_a_reload_sees_the_new_routes() {
     routes.store(Routes::parse("/c three").unwrap());
     assert!(get(address, "/c").ends_with("\r\n\r\nthree"));
     assert!(get(address, "/a").starts_with("HTTP/1.1 404"));
-    server.abort();
 }
 
 /// Under the load every reply is of a table that was there, and the tables replaced do not pile up.

@@ -13,16 +13,14 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::limit::{Amount, Zone};
+use grace::vain::Vain;
 
+use super::block;
 use super::granted::heads;
-use super::{CHUNK, block};
 use crate::os::forking::{AtFork, Wanted};
 use crate::os::nap;
 use crate::os::sync::{self, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom};
 use crate::reclaim::domain_state::DomainState;
-
-/// What a callback that returns adds to [`WaitingRoom::vain`].
-const RETURN: u64 = 1 << 32;
 
 /// Those who wait for room in a domain.
 #[derive(Debug)]
@@ -31,8 +29,8 @@ pub(crate) struct WaitingRoom {
     /// How many wait or have not come back, for a look without the lock.
     away: AtomicU64,
     let_go: Condvar,
-    /// In the lower half, one more than the ticks in which threads have waited and no callback has
-    /// returned, or 0 if none runs. In the upper half, how many returned beside threads that wait.
+    /// A [`Vain`]: one more than the ticks in which threads have waited and no callback has
+    /// returned, or 0 if none runs. It begins anew with each that returns beside threads that wait.
     vain: AtomicU64,
 }
 
@@ -112,9 +110,8 @@ impl WaitingRoom {
     /// A callback that runs may want a lock that threads hold while they push: until it returns no
     /// wait brings room, and after each tick one push more in a row does not wait, up to a chunk.
     pub(crate) fn wait(&self, domain: &DomainState) {
-        let vain = self.vain.load(Relaxed); // a hint
-        let in_a_row = (vain % RETURN).clamp(1, CHUNK);
-        if domain.zone() == Zone::Full && !domain.charge.get().objects.is_multiple_of(in_a_row) {
+        let vain = Vain(self.vain.load(Relaxed)); // a hint
+        if domain.zone() == Zone::Full && !vain.waits(domain.charge.get().objects) {
             return;
         }
         let mut cohorts = sync::lock(&self.cohorts);
@@ -125,7 +122,7 @@ impl WaitingRoom {
             // Once: a thread that wakes up for no reason comes back early, which harms no other.
             cohorts = sync::wait_at_most(&self.let_go, cohorts, Some(nap::TICK)).0;
             cohorts.come_back(number);
-            if !vain.is_multiple_of(RETURN) && domain.zone() == Zone::Full {
+            if vain.in_a_row() != 0 && domain.zone() == Zone::Full {
                 self.waited_in_vain(vain);
             }
         }
@@ -135,7 +132,7 @@ impl WaitingRoom {
 
     /// A thread that found this has waited a tick: counts it, if no callback has returned meanwhile
     /// and no other thread has counted it.
-    fn waited_in_vain(&self, vain: u64) {
+    fn waited_in_vain(&self, Vain(vain): Vain) {
         _ = self.vain.compare_exchange(vain, vain + 1, Relaxed, Relaxed); // a hint
     }
 
@@ -152,9 +149,9 @@ impl WaitingRoom {
     /// Callbacks are about to run, or one has returned, and `count` is 1; or all have, and it is 0.
     pub(super) fn begin_anew(&self, count: u64) {
         // Relaxed, both: a hint. Mostly there is nothing to write.
-        let vain = self.vain.load(Relaxed);
-        if vain % RETURN != count || self.is_used() {
-            self.vain.store((vain - vain % RETURN).wrapping_add(RETURN + count), Relaxed);
+        let vain = Vain(self.vain.load(Relaxed));
+        if vain.in_a_row() != count || self.is_used() {
+            self.vain.store(vain.anew(count), Relaxed);
         }
     }
 
@@ -262,11 +259,11 @@ mod tests {
         let core = domain.core();
         let room = &core.callback_queues.waiting_room;
         assert_ne!(push(&callback_queue, 110), 0);
-        let vain = || room.vain.load(Relaxed) % RETURN;
+        let vain = || Vain(room.vain.load(Relaxed)).in_a_row();
         room.wait(core);
         assert_eq!(vain(), 0, "beside a reader that stalls all wait");
         room.made_room(core);
-        let before = room.vain.load(Relaxed);
+        let before = Vain(room.vain.load(Relaxed));
         room.wait(core);
         assert_eq!(vain(), 2);
         room.waited_in_vain(before);
@@ -279,7 +276,7 @@ mod tests {
         }
         room.begin_anew(1);
         assert_eq!(vain(), 1);
-        let before = room.vain.load(Relaxed);
+        let before = Vain(room.vain.load(Relaxed));
         room.away.store(1, Relaxed);
         room.begin_anew(1);
         room.waited_in_vain(before);
