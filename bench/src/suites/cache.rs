@@ -67,11 +67,11 @@ pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Res
         let forms: Vec<Form> = forms.collect();
         let names = forms.iter().map(|form| (form.name(), *form == Form::After));
         let case = Case::new(*id, *title, SUITES.cache.metrics(scene), names);
-        let (rounds, budget) = SUITES.cache.amount(scene).of(options);
-        Planned::new(case, (rounds, budget), move |session, case| {
+        let amount = SUITES.cache.amount(scene).of(options);
+        Planned::new(case, amount, move |session, case| {
             let load = load(id, &geometry);
             let rows: Vec<_> = forms.iter().map(|form| load(*form)).collect();
-            let mut case = session.slices(case, &rows, budget)?;
+            let mut case = session.slices(case, &rows)?;
             case.notes.push(lesson.said(&case));
             case.notes.push(format!("for a Rust struct: {}", lesson.means));
             Some(case)

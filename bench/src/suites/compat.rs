@@ -52,13 +52,12 @@ pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result
         let environment = if scene.group() == "flood" { FLOOD_LIMIT } else { &[] };
         let amount = SUITES.compat.amount(scene);
         let question = (asked.measurement, amount.times[usize::from(options.quick)]);
-        let (rounds, budget) = amount.of(options);
         let sides = Rc::clone(&sides);
-        Planned::new(case, (rounds, budget), move |session, case| {
+        Planned::new(case, amount.of(options), move |session, case| {
             let (ours, programs) = &*sides;
             let are_ours: Vec<bool> = case.rivals.iter().map(|rival| rival.ours).collect();
             let mut failed = None;
-            let case = session.interleave(rounds, case, budget, &mut |number, _| {
+            let case = session.interleave(case, &mut |number, _| {
                 let ours = are_ours[number].then_some(&**ours);
                 let answer =
                     programs.measure(asked.flavor, ours, question, environment, metrics.len());

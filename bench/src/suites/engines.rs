@@ -101,7 +101,7 @@ pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite
         let (case, rounds) = (case.comparing(compared), rounds.saturating_mul(parts));
         Some(Planned::new(case, (rounds, duration), move |session, case| {
             let measure = if is_work { engines::work } else { engines::latencies };
-            let mut case = session.interleave(rounds, case, duration, &mut |number, _| {
+            let mut case = session.interleave(case, &mut |number, _| {
                 measure(chosen[number], &load, duration)
             })?;
             case.notes.extend(apart(&case).filter(|_| !is_work));

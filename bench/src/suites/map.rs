@@ -262,13 +262,13 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
     let case = Case::new(id, title, SUITES.map.metrics(scene.of), names).comparing(compared);
     let kinds: Vec<Kinds> = rivals.into_iter().filter_map(kinds).collect();
     let filling = ABOUT * (scene.shape.entries * kinds.len() as u64) as u32;
-    let (rounds, budget, filling) = if scene.is_kept() {
-        (options.rounds(), scene.measured(), filling)
+    let (amount, filling) = if scene.is_kept() {
+        ((options.rounds(), scene.measured()), filling)
     } else {
         let rounds = options.rounds().min(ROUNDS_BUILT[usize::from(scene.quick)]);
-        (rounds, scene.budget(), Duration::ZERO)
+        ((rounds, scene.budget()), Duration::ZERO)
     };
-    let planned = Planned::new(case, (rounds, budget), move |session, case| {
+    let planned = Planned::new(case, amount, move |session, case| {
         // Of maps that stay: all rivals' at once.
         let mut maps = Vec::new();
         for (series, kinds) in case.rivals.iter().zip(&kinds).filter(|_| scene.is_kept()) {
@@ -278,7 +278,7 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
             session.host.announce(&format_args!("{}: {} is filled", case.title, series.name));
             maps.push(scene.build(*kinds));
         }
-        session.interleave(rounds, case, budget, &mut |number, round| {
+        session.interleave(case, &mut |number, round| {
             let seed = seed.wrapping_add(round.into());
             match maps.get(number) {
                 Some((map, operations)) => maps::measure(&**map, &scene.shape, *operations, seed),
@@ -397,7 +397,7 @@ mod tests {
                 || scene.shape.reads_percent == 90
         };
         for scene in all(&load, true).filter(is_other) {
-            let mut session = Session::new(&mut host, 1, 1);
+            let mut session = Session::new(&mut host, &options);
             let planned = plan(scene, &rivals(), &options);
             let case = planned.measure(&mut session).expect("it is measured");
             assert_eq!(case.id, scene.named(scene.of.what.id));

@@ -228,8 +228,7 @@ impl Suite {
         host: &mut dyn Host,
         options: &Options,
     ) -> Result<(Vec<Case>, Vec<Verdict>), Error> {
-        let mut session = Session::new(host, options.rounds(), options.seed);
-        (session.planted_percent, session.pin) = (options.planted_percent, options.pin);
+        let mut session = Session::new(host, options);
         if let Some(note) = self.note {
             session.host.note(&note);
         }
@@ -248,6 +247,8 @@ impl Suite {
 /// A case that is ready to be measured.
 struct Planned {
     case: Case,
+    /// In how many rounds, and about how long a rival takes in each.
+    amount: (u32, Duration),
     /// About how long it takes.
     duration: Duration,
     measure: Measure,
@@ -260,11 +261,11 @@ impl Planned {
     /// A case of which each rival is measured in so many rounds, for about so long.
     fn new(
         case: Case,
-        (rounds, budget): (u32, Duration),
+        amount: (u32, Duration),
         measure: impl FnOnce(&mut Session<'_>, Case) -> Option<Case> + 'static,
     ) -> Self {
-        let duration = budget * rounds * case.rivals.len() as u32;
-        Self { case, duration, measure: Box::new(measure) }
+        let duration = amount.1 * amount.0 * case.rivals.len() as u32;
+        Self { case, amount, duration, measure: Box::new(measure) }
     }
 
     fn measure(self, session: &mut Session<'_>) -> Option<Case> {
@@ -272,6 +273,7 @@ impl Planned {
             return None;
         }
         session.host.announce(&self.case.title);
+        session.amount = self.amount;
         let mut case = (self.measure)(session, self.case)?;
         case.cut = session.host.must_stop();
         Some(case)

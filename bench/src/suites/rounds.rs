@@ -14,6 +14,7 @@ use rand::{RngExt, SeedableRng};
 use scopeguard::defer_on_unwind;
 use serde::Deserialize;
 
+use super::Options;
 use crate::sample::Sample;
 use crate::slices::{self, COUNTED_MIN, Flaws, Missing, Row, RunVerdict, Wanted, Watch};
 use crate::statistics::{OfRound, Ratio, Spread, in_pairs, paired_ratio, spread};
@@ -182,31 +183,25 @@ impl Tally {
 /// A run of the benchmark: the way out, the progress, and the order that is drawn.
 pub(crate) struct Session<'a> {
     pub(crate) host: &'a mut dyn Host,
-    /// As in the options of the suite.
-    pub(crate) planted_percent: f64,
-    /// As many as were asked for.
-    pub(crate) rounds: u32,
-    pub(crate) pin: bool,
+    /// In how many rounds the case at hand is measured, and about how long a rival takes in each.
+    pub(crate) amount: (u32, Duration),
     /// Why a case could not be measured: the run ends with this.
     pub(crate) failed: Option<Error>,
+    pin: bool,
     generator: ChaCha8Rng,
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn new(host: &'a mut dyn Host, rounds: u32, seed: u64) -> Session<'a> {
-        let generator = ChaCha8Rng::seed_from_u64(seed);
-        Session { host, planted_percent: 0.0, rounds, pin: false, failed: None, generator }
+    pub(crate) fn new(host: &'a mut dyn Host, options: &Options) -> Session<'a> {
+        let generator = ChaCha8Rng::seed_from_u64(options.seed);
+        let amount = (options.rounds(), Duration::ZERO);
+        Session { host, amount, failed: None, pin: options.pin, generator }
     }
 
-    /// Measures a row of each rival by slices, for this time in each round.
-    pub(crate) fn slices(
-        &mut self,
-        mut case: Case,
-        rows: &[Row<'_>],
-        budget: Duration,
-    ) -> Option<Case> {
-        self.host.announce(&case.title);
-        let wanted = Wanted::in_time(budget * self.rounds, self.generator.random());
+    /// Measures a row of each rival by slices, for as long as all rounds take.
+    pub(crate) fn slices(&mut self, mut case: Case, rows: &[Row<'_>]) -> Option<Case> {
+        let (rounds, budget) = self.amount;
+        let wanted = Wanted::in_time(budget * rounds, self.generator.random());
         let (measured, run) = slices::run(rows, &Wanted { pin: self.pin, ..wanted }, self.host);
         for (rival, measured) in case.rivals.iter_mut().zip(measured) {
             rival.values[0] = measured.values;
@@ -217,15 +212,14 @@ impl<'a> Session<'a> {
         (is_measured || !self.host.must_stop()).then_some(case)
     }
 
-    /// Measures every rival in so many rounds; `measure` gets the number of the rival, and of the
+    /// Measures every rival in each round; `measure` gets the number of the rival, and of the
     /// round, and gives one value for each metric. Nothing if not one round was finished.
     pub(crate) fn interleave(
         &mut self,
-        rounds: u32,
         mut case: Case,
-        budget: Duration,
         measure: &mut dyn FnMut(usize, u32) -> Sample,
     ) -> Option<Case> {
+        let (rounds, budget) = self.amount;
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
         let mut tallies = vec![Tally::new(); case.rivals.len()];
         let watch = Watch::begin();
@@ -316,8 +310,8 @@ mod tests {
         let mut host = Quiet::default();
         let flag = host.flag();
         let mut sample = |number, round| sample(number, round, &flag);
-        let mut session = Session::new(&mut host, rounds, seed);
-        session.interleave(rounds, case(), Duration::ZERO, &mut sample)
+        let options = Options { rounds: Some(rounds), seed, ..Options::default() };
+        Session::new(&mut host, &options).interleave(case(), &mut sample)
     }
 
     /// Runs four rounds; the order of all measurements and the case.

@@ -19,6 +19,7 @@ use crate::cases::replace::Limit;
 use crate::cases::{crowd, enqueue, garbage, hash, memory, stall, store, update};
 use crate::rivals::{self, Rival};
 use crate::sample::Sample;
+use crate::slices::Row;
 use crate::units;
 
 /// What is measured, and of whom.
@@ -107,61 +108,55 @@ impl Scenes<What> {
         let (what, quick, seed) = (scene.what, usize::from(options.quick), options.seed);
         let names = rivals.iter().map(|rival| (rival.name, rival.ours));
         let case = Case::new(scene.id, scene.title, self.metrics(scene), names);
-        let (rounds, budget) = amount.of(options);
         let (times, timed) = (amount.times[quick], amount.timed[quick]);
-        match what {
+        let planted_percent = options.planted_percent;
+        Planned::new(case, amount.of(options), move |session, case| match what {
             What::Loop(of, _) | What::Beside(of) => {
-                Planned::new(case, (rounds, budget), move |session, case| {
-                    let percent = session.planted_percent;
-                    let row = |looped: Loop| match what {
-                        What::Loop(_, threads) => looped.row(threads, percent),
-                        _ => looped.row_beside(percent),
-                    };
-                    let loops = rivals.iter().filter_map(|rival| Some(rival.looped(of)?()));
-                    session.slices(case, &loops.map(row).collect::<Vec<_>>(), budget)
-                })
+                let loops = rivals.iter().filter_map(|rival| Some(rival.looped(of)?()));
+                let rows: Vec<_> = loops.map(|looped| what.row(looped, planted_percent)).collect();
+                session.slices(case, &rows)
             }
-            What::Store(threads) => Planned::new(case, (rounds, budget), move |session, case| {
+            What::Store(threads) => {
                 let places = rivals.iter().filter_map(|rival| Some((rival.name, rival.store?())));
                 let places: Vec<store::Place> = places.collect();
                 let rows: Vec<_> = places.iter().map(store::row).collect();
                 beside(session, threads, store::loaded(&places), case, |session, case| {
-                    session.slices(case, &rows, budget)
+                    session.slices(case, &rows)
                 })
-            }),
+            }
             What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
-                let threads = if let What::Wait { idle, .. } = what { idle } else { 0 };
-                Planned::new(case, (rounds, budget), move |session, case| {
-                    let flavours = rivals.iter().filter_map(|rival| Some(rival.wait?()));
-                    let flavours: Vec<_> = flavours.collect();
-                    let steps = steps_for(SECTION);
-                    let mut measure = |number: usize, _| {
-                        let flavour = &*flavours[number];
-                        let with = |readers, steps| Beside { flavour, readers, steps };
-                        match what {
-                            What::Wait { readers, .. } => with(readers, 0).measure(budget),
-                            What::Grace(readers) => with(readers, steps).measure(budget / 2),
-                            What::Contended(readers) => with(readers, steps).contend(budget),
-                            _ => unreachable!("these are the three that wait"),
-                        }
-                    };
-                    beside(session, threads, idle(&flavours), case, |session, case| {
-                        session.interleave(rounds, case, budget, &mut measure)
-                    })
+                let flavours = rivals.iter().filter_map(|rival| Some(rival.wait?()));
+                let flavours: Vec<_> = flavours.collect();
+                let (threads, readers, steps) = match what {
+                    What::Wait { idle, readers } => (idle, readers, 0),
+                    What::Grace(readers) | What::Contended(readers) => {
+                        (0, readers, steps_for(SECTION))
+                    }
+                    _ => unreachable!("these are the three that wait"),
+                };
+                let (_, time) = session.amount;
+                let mut measure = |number: usize, _| {
+                    let beside = Beside { flavour: &*flavours[number], readers, steps };
+                    match what {
+                        What::Grace(_) => beside.measure(time / 2),
+                        What::Contended(_) => beside.contend(time),
+                        _ => beside.measure(time),
+                    }
+                };
+                beside(session, threads, idle(&flavours), case, |session, case| {
+                    session.interleave(case, &mut measure)
                 })
             }
             _ => {
                 let measures = rivals.iter().filter_map(|rival| what.of(rival, times, timed, seed));
                 let measures: Vec<Measure> = measures.collect();
-                Planned::new(case, (rounds, budget), move |session, case| match what {
-                    What::Stall => {
-                        stalls(session, case, (rounds, budget), |number| measures[number]())
-                    }
-                    _ => session
-                        .interleave(rounds, case, budget, &mut |number, _| measures[number]()),
-                })
+                let measure = |number: usize| measures[number]();
+                match what {
+                    What::Stall => stalls(session, case, measure),
+                    _ => session.interleave(case, &mut |number, _| measure(number)),
+                }
             }
-        }
+        })
     }
 
     /// The rivals of which this holds, in the order of the registry.
@@ -191,11 +186,10 @@ fn beside(
 fn stalls(
     session: &mut Session<'_>,
     case: Case,
-    (rounds, budget): (u32, Duration),
     mut sample: impl FnMut(usize) -> Sample,
 ) -> Option<Case> {
     let mut full = BTreeSet::new();
-    let mut case = session.interleave(rounds, case, budget, &mut |number, _| {
+    let mut case = session.interleave(case, &mut |number, _| {
         let seen = sample(number);
         full.extend((seen.values[1] >= stall::BYTES_MAX as f64).then_some(number));
         seen
@@ -216,6 +210,14 @@ impl What {
             Self::Grace(_) => rival.wait.is_some(),
             Self::Store(_) => rival.store.is_some(),
             _ => self.of(rival, 0, 0, 0).is_some(),
+        }
+    }
+
+    /// What is timed of a rival's loop. So many per cent are done besides, and not counted.
+    fn row(self, looped: Loop, planted_percent: f64) -> Row<'static> {
+        match self {
+            Self::Loop(_, threads) => looped.row(threads, planted_percent),
+            _ => looped.row_beside(planted_percent),
         }
     }
 
@@ -303,8 +305,8 @@ mod tests {
             };
             Sample::new([1.0, bytes as f64], Some(judged))
         };
-        let mut session = Session::new(&mut host, 4, 1);
-        let case = stalls(&mut session, case, (4, Duration::ZERO), sample).unwrap();
+        let options = Options { rounds: Some(4), seed: 1, ..options() };
+        let case = stalls(&mut Session::new(&mut host, &options), case, sample).unwrap();
         assert_eq!(case.notes, ["stopped at 1 GiB: a, b"]);
     }
 
@@ -346,11 +348,11 @@ mod tests {
         let (what, amount) = (scene.what, little(suite.amount(scene)));
         let one = |rival: &&'static Rival| {
             defer_on_unwind!(eprintln!("{}: {}", scene.id, rival.name));
-            let row = match what {
-                What::Loop(of, threads) => rival.looped(of).map(|make| make().row(threads, 0.0)),
-                What::Beside(of) => rival.looped(of).map(|make| make().row_beside(0.0)),
+            let looped = match what {
+                What::Loop(of, _) | What::Beside(of) => rival.looped(of),
                 _ => None,
             };
+            let row = looped.map(|make| what.row(make(), 0.0));
             let cpu_before = cpu_time();
             let values = match row {
                 Some(row) => vec![slices::once(&row, 4)],
@@ -366,7 +368,7 @@ mod tests {
                 let mut host = Quiet::default();
                 let options = Options { rounds: Some(1), seed: 1, ..options() };
                 let planned = suite.plan(scene, rivals, amount, &options);
-                let case = planned.measure(&mut Session::new(&mut host, 1, 1));
+                let case = planned.measure(&mut Session::new(&mut host, &options));
                 let rivals = case.expect("it is measured").rivals.into_iter();
                 let first = |values: Vec<f64>| values.first().copied();
                 let of = |rival: Series| rival.values.into_iter().map(first).collect();

@@ -41,15 +41,15 @@ pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Re
         let id = format!("{}/{}", scene.id, in_threads(count));
         let title = format!("{}; {}", scene.title, by(count));
         let case = Case::new(id, title, SUITES.tools.metrics(scene), rivals);
-        let ((rounds, budget), seed) = (SUITES.tools.amount(scene).of(options), options.seed);
+        let (amount, seed) = (SUITES.tools.amount(scene).of(options), options.seed);
         // Said once: what was published has many CPUs.
         let (forms, is_said) = (forms.clone(), threads.last() == Some(&count));
-        Planned::new(case, (rounds, budget), move |session, case| {
+        Planned::new(case, amount, move |session, case| {
             let program = Program::of(scene.id);
-            let operations = program.operations_in(count, budget);
+            let operations = program.operations_in(count, amount.1);
             // What each round's threads have added up in their first form.
             let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-            let mut case = session.interleave(rounds, case, budget, &mut |number, round| {
+            let mut case = session.interleave(case, &mut |number, round| {
                 let seed = seed.wrapping_add(round.into());
                 let (sample, seen) = program.measure(forms[number], count, operations, seed);
                 let first = sums.entry(seed).or_insert_with(|| seen.clone());
