@@ -1,11 +1,9 @@
 //! `rcu bench pictures`: figures of other suites that README and docs/MEASURED.md show. What is
 //! drawn stands in `suites.toml`; the command draws it.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
 
-use super::{Options, SUITES, Suite, readme, unknown};
+use super::{Options, SUITES, Suite, readme};
 use crate::Error;
 
 /// One picture.
@@ -42,24 +40,15 @@ pub fn chosen(files: &[String]) -> Vec<&'static Picture> {
 /// # Errors
 /// If a rival is named that is in none of them, or a base: there are no ratios.
 pub fn prepare(files: &[String], options: &Options) -> Result<Suite, Error> {
-    if options.base.is_some() {
-        return Err(Error::Usage("--base: pictures have no ratios".to_owned()));
-    }
-    let rivals = chosen(files).into_iter().flat_map(|picture| &picture.rivals);
-    let known: BTreeSet<_> = rivals.map(|[_, name]| *name).collect();
-    if let Some(other) = options.only.iter().find(|name| !known.contains(name.as_str())) {
-        return Err(unknown(other, &Vec::from_iter(known)));
-    }
-    let mut planned = Vec::new();
-    for picture in chosen(files) {
+    let shown = |picture: &'static Picture| {
         let of_setting = |[_, case, _]: &'static [&'static str; 3]| {
             let rivals = picture.rivals.iter();
             rivals.map(move |[_, name]| (picture.suite, *case, *name))
         };
-        let shown: Vec<_> = picture.settings.iter().flat_map(of_setting).collect();
-        planned.extend(readme::planned(&shown, options)?);
-    }
-    Ok(Suite::new("pictures", "quiescence", planned))
+        picture.settings.iter().flat_map(of_setting).collect()
+    };
+    let shown: Vec<_> = chosen(files).into_iter().map(shown).collect();
+    readme::suite("pictures", "pictures", &shown, options)
 }
 
 #[cfg(test)]
