@@ -27,25 +27,16 @@ pub enum Bound {
 
 /// With what a rival's figure is compared.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(from = "&'static str")]
+#[serde(rename_all = "lowercase")]
 pub enum Against {
-    /// With the figure of this one.
-    Rival(&'static str),
     /// With the figure of the one whose median is best, of all others in the table that are not
     /// this project's own.
     Best,
     /// With nothing: the bound is in the metric's own unit.
     Nothing,
-}
-
-impl From<&'static str> for Against {
-    fn from(name: &'static str) -> Self {
-        match name {
-            "best" => Self::Best,
-            "nothing" => Self::Nothing,
-            rival => Self::Rival(rival),
-        }
-    }
+    /// With the figure of this one.
+    #[serde(untagged)]
+    Rival(&'static str),
 }
 
 /// One promise.
