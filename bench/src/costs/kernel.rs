@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::getppid;
 use rustix::thread::{MembarrierCommand, membarrier};
 
-use super::Made;
-use super::one_cpu::register_membarrier;
-use crate::slices::{Part, Row, pinned};
+use crate::slices::{Missing, Part, Row, pinned};
 
 /// A thread that has said it parks does so within this time, on a machine that does little else.
 const UNTIL_PARKED: Duration = Duration::from_micros(50);
@@ -19,9 +17,9 @@ const SLEEP: Duration = Duration::from_millis(1);
 
 /// What is timed for the figure of this name, on the first CPUs that this process may use; nothing
 /// of figures of other files.
-pub(super) fn row(id: &str, cpus: [usize; 2]) -> Option<Made> {
-    Some(Ok(match id {
-        "interrupt" => return Some(interrupt()),
+pub(super) fn row(id: &str, cpus: [usize; 2]) -> Option<Row<'static>> {
+    Some(match id {
+        "interrupt" => interrupt(),
         "system_call" => Row::new(1, |part| part.times(|| _ = black_box(getppid()))),
         "switch" => switch(cpus[0]),
         // What the thread that wakes another one pays.
@@ -41,7 +39,18 @@ pub(super) fn row(id: &str, cpus: [usize; 2]) -> Option<Made> {
             before.elapsed()
         }),
         _ => return None,
-    }))
+    })
+}
+
+/// Asks the kernel for membarriers of this process.
+pub(super) fn register_membarrier() -> Result<(), Missing> {
+    membarrier(MembarrierCommand::RegisterPrivateExpedited).map_err(|_| Missing::NoMembarrier)
+}
+
+/// One private expedited membarrier.
+pub(super) fn heavy_fence() {
+    let fenced = membarrier(MembarrierCommand::PrivateExpedited);
+    assert!(fenced.is_ok(), "refused it was not when it was registered");
 }
 
 /// Something that sleeps, once for each count, beside so many threads of its own; how long each
@@ -137,8 +146,7 @@ fn wake_up(
 
 /// What a CPU loses to the interrupt of another CPU's `membarrier`: by how much less a thread
 /// counts there.
-fn interrupt() -> Made {
-    register_membarrier()?;
+fn interrupt() -> Row<'static> {
     let counter = AtomicU64::new(0);
     let body = move |part: &Part<'_>| {
         if part.me > 0 {
@@ -155,12 +163,7 @@ fn interrupt() -> Made {
             let ns = begin.elapsed().as_nanos() as f64;
             ((counter.load(Ordering::Relaxed) - from) as f64 / ns, ns)
         };
-        let (disturbed, ns) = watch(&|_| {
-            for _ in 0..part.count {
-                let fenced = membarrier(MembarrierCommand::PrivateExpedited);
-                assert!(fenced.is_ok(), "refused it was not when it was registered");
-            }
-        });
+        let (disturbed, ns) = watch(&|_| (0..part.count).for_each(|_| heavy_fence()));
         let as_long = Duration::from_nanos(ns as u64);
         let (undisturbed, _) = watch(&|begin| {
             while begin.elapsed() < as_long {
@@ -170,5 +173,5 @@ fn interrupt() -> Made {
         let lost = if undisturbed > 0.0 { (1.0 - disturbed / undisturbed).max(0.0) } else { 0.0 };
         Duration::from_nanos((lost * ns) as u64)
     };
-    Ok(Row { timed: 1, ..Row::new(2, body) })
+    Row { timed: 1, ..Row::new(2, body) }
 }

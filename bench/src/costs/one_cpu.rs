@@ -9,10 +9,9 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use crossbeam_utils::CachePadded;
 use quiescence::Rcu;
 use rustix::mm::{Advice, madvise};
-use rustix::thread::{MembarrierCommand, membarrier};
 
-use super::Made;
-use crate::slices::{Missing, Part, Row, STREAM, stream};
+use super::kernel::heavy_fence;
+use crate::slices::{Part, Row, STREAM, stream};
 
 /// Bytes of a cache line, and how many `u32` it holds.
 const LINE_BYTES: u64 = 64;
@@ -23,10 +22,10 @@ const HUGE_BYTES: usize = 2 << 20;
 
 /// What is timed for the figure of this name, in so many threads; nothing of figures of other
 /// files.
-pub(super) fn row(id: &str, threads: usize) -> Option<Made> {
+pub(super) fn row(id: &str, threads: usize) -> Option<Row<'static>> {
     // Relaxed: the order is not what is timed, and on x86 costs nothing more.
     let increment = |word: &AtomicU64| _ = word.fetch_add(1, Ordering::Relaxed);
-    Some(Ok(match id {
+    Some(match id {
         "instruction" => instruction(),
         "clock_cycle" => clock_cycle(),
         "atomic_increment" | "shared_increment" => with(threads, AtomicU64::default, increment),
@@ -45,22 +44,18 @@ pub(super) fn row(id: &str, threads: usize) -> Option<Made> {
         }),
         "rcu_read" | "shared_rcu_read" => with(threads, || Rcu::new(0_u64), rcu_read),
         "rcu_read_reader" => rcu_read_with_reader(),
-        "membarrier" => return Some(heavy_fence()),
-        "membarrier_beside_reader" => return Some(heavy_fence().map(beside_a_reader)),
-        "grace_period" => grace_period(),
-        "grace_period_beside_reader" => beside_a_reader(grace_period()),
+        "membarrier" => with(1, || (), |()| heavy_fence()),
+        "membarrier_beside_reader" => beside_a_reader(row("membarrier", 1)?),
+        "grace_period" => with(1, || (), |()| quiescence::synchronize()),
+        "grace_period_beside_reader" => beside_a_reader(row("grace_period", 1)?),
         "pause" => with(1, || (), |()| spin_loop()),
         "allocate" => with(1, || (), |()| _ = black_box(Vec::<u8>::with_capacity(black_box(256)))),
         _ => return None,
-    }))
+    })
 }
 
 fn rcu_read(value: &Rcu<u64>) {
     black_box(*value.load(&quiescence::read()));
-}
-
-fn grace_period() -> Row<'static> {
-    with(1, || (), |()| quiescence::synchronize())
 }
 
 /// `once`, again and again, with the same thing in all threads; its neighbours are kept away.
@@ -180,21 +175,6 @@ fn beside_a_reader(measured: Row<'static>) -> Row<'static> {
         _ => part.until_over(|| rcu_read(&value)),
     };
     Row { timed: 1, ..Row::new(2, body) }
-}
-
-/// One private expedited membarrier.
-fn heavy_fence() -> Made {
-    register_membarrier()?;
-    let fence = |(): &()| {
-        let fenced = membarrier(MembarrierCommand::PrivateExpedited);
-        assert!(fenced.is_ok(), "refused it was not when it was registered");
-    };
-    Ok(with(1, || (), fence))
-}
-
-/// Asks the kernel for membarriers of this process.
-pub(super) fn register_membarrier() -> Result<(), Missing> {
-    membarrier(MembarrierCommand::RegisterPrivateExpedited).map_err(|_| Missing::NoMembarrier)
 }
 
 #[cfg(test)]
