@@ -155,7 +155,7 @@ pub fn measure(machine: &Machine, quick: bool, pin: bool, host: &mut dyn Host) -
     let (measured, mut run) = slices::run(&rows, &wanted(quick, pin), host);
     for (&place, measured) in places.iter().zip(measured) {
         let cost = &mut costs[place];
-        let changed = possible::change_midway(&measured.values, cost.threads);
+        let changed = possible::unsteady(&measured.values, cost.threads);
         cost.missing = measured.missing.or(changed);
         cost.ns = cost.missing.is_none().then(|| spread(&measured.values));
     }
