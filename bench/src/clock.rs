@@ -25,6 +25,11 @@ pub(crate) fn thread_cpu_time() -> Duration {
     read(ClockId::ThreadCPUTime)
 }
 
+/// The time since some moment, the same for all threads.
+pub(crate) fn now() -> Duration {
+    read(ClockId::Monotonic)
+}
+
 fn read(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

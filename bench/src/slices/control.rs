@@ -159,6 +159,7 @@ fn streams() {
 }
 
 /// All prices of a run.
+#[derive(Default)]
 pub(super) struct Prices {
     /// In order of time.
     all: Vec<Price>,
@@ -175,10 +176,6 @@ const BEST_OF: usize = 10;
 const MEASURE: f64 = 1.02;
 
 impl Prices {
-    pub(super) const fn new() -> Prices {
-        Prices { all: Vec::new(), loads: Vec::new(), in_loads: Vec::new() }
-    }
-
     pub(super) fn add(&mut self, price: Price) {
         self.all.push(price);
         let loads = price.0[1];
@@ -234,18 +231,13 @@ impl Prices {
 
 /// A cache line that two threads pass back and forth. The time of a pass shows whether their CPUs
 /// are threads of one core, cores that share a cache, or farther apart.
+#[derive(Default)]
 pub(super) struct Ball {
     thrown: CachePadded<AtomicU64>,
     is_down: CachePadded<AtomicBool>,
 }
 
 impl Ball {
-    /// A line that was not passed yet.
-    pub(super) const fn new() -> Ball {
-        let (thrown, is_down) = (AtomicU64::new(0), AtomicBool::new(false));
-        Ball { thrown: CachePadded::new(thrown), is_down: CachePadded::new(is_down) }
-    }
-
     /// Resets it, while no thread passes it.
     pub(super) fn reset(&self) {
         // Relaxed: the thread that lets the others begin publishes both.
@@ -302,6 +294,7 @@ impl Ball {
 }
 
 /// How far apart the CPUs of the threads were. A hypervisor changes that, and so does a scheduler.
+#[derive(Default)]
 pub(super) struct Distances {
     /// All measured distances, sorted.
     all: Vec<u64>,
@@ -310,10 +303,6 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    pub(super) const fn new() -> Distances {
-        Distances { all: Vec::new(), usual: None }
-    }
-
     pub(super) fn add(&mut self, ticks: u64) {
         self.all.insert(self.all.partition_point(|known| *known < ticks), ticks);
         let (mut end, mut most) = (0, 0);
@@ -350,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_price_is_usual_that_is_near_the_best_and_no_single_one_is_the_best() {
-        let mut prices = Prices::new();
+        let mut prices = Prices::default();
         assert!(prices.is_usual(Price([500, 500]), Aim::Figure), "nothing is known yet");
         prices.add(Price([50, 50]));
         prices.add(Price([50, 200]));
@@ -367,7 +356,7 @@ mod tests {
     /// core.
     #[test]
     fn a_core_that_others_work_on_for_most_of_a_run_is_not_taken_for_a_free_one() {
-        let mut prices = Prices::new();
+        let mut prices = Prices::default();
         for of in 0..100 {
             prices.add(Price([if of % 20 == 0 { 390 } else { 440 }, 1_000]));
         }
@@ -379,7 +368,7 @@ mod tests {
     /// A fault: of 454 slices 2 counted.
     #[test]
     fn loads_that_are_dearer_for_a_moment_make_no_price_of_instructions_the_best() {
-        let mut prices = Prices::new();
+        let mut prices = Prices::default();
         for of in 0..100 {
             prices.add(Price([390, if of % 20 == 19 { 1_090 } else { 1_000 }]));
         }
@@ -388,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_core_is_shared_whose_instructions_alone_are_dearer() {
-        let mut alone = Prices::new();
+        let mut alone = Prices::default();
         assert!(!alone.is_shared(Price([4004, 10_000])), "nothing is known yet");
         (0..10).for_each(|_| alone.add(Price([2314, 10_000])));
         assert!(alone.is_shared(Price([4004, 10_100])));
@@ -398,7 +387,7 @@ mod tests {
 
     #[test]
     fn the_usual_distance_is_that_of_most_and_the_nearest_of_equals() {
-        let mut all = Distances::new();
+        let mut all = Distances::default();
         let add = |all: &mut Distances, ticks: &[u64]| ticks.iter().for_each(|at| all.add(*at));
         assert!(all.is_usual(100) && all.usual_ns().is_none(), "nothing is known yet");
         add(&mut all, &[110, 430, 80, 120, 420, 39]);
@@ -412,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_ball_is_thrown_by_two_and_falls_down_where_one_does_not_come() {
-        let ball = Ball::new();
+        let ball = Ball::default();
         let (way, others) = std::thread::scope(|scope| {
             let others = [1, 2].map(|me| {
                 scope.spawn({
@@ -432,7 +421,7 @@ mod tests {
     #[test]
     fn a_drift_is_seen_whichever_way_it_goes() {
         for (first, last) in [(100, 130), (130, 100)] {
-            let mut prices = Prices::new();
+            let mut prices = Prices::default();
             assert_eq!(prices.drift_percent(), 0.0);
             (0..10).for_each(|_| prices.add(Price([first, 100])));
             (0..10).for_each(|_| prices.add(Price([last, 100])));

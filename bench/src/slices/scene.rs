@@ -16,14 +16,14 @@ use std::fs;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::control::{Ball, Control, Distances, Price, Prices};
 use super::crew::{cores, own_cpus, pinned, spin_until};
 use super::judge::{Flaw, Judged, Span, judge_scene};
-use crate::clock::{cpu_time, thread_cpu_time};
+use crate::clock::{cpu_time, now, thread_cpu_time};
 
 /// What one thread of a scene does: it makes itself ready, and works once, by [`Cue::work`].
 pub(crate) type Act<'a, R> = Box<dyn FnOnce(&Cue<'_>) -> Played<R> + Send + 'a>;
@@ -60,7 +60,6 @@ pub(crate) struct Cue<'a> {
     /// The number of the thread, where several have CPUs of their own.
     placed: Option<usize>,
     stop: &'a AtomicI32,
-    epoch: Instant,
     /// Another thread may need the CPU of one that waits.
     yields: bool,
     /// The others end when it has ended.
@@ -80,15 +79,14 @@ impl Cue<'_> {
         // In this order before, and in the other one after: what looking takes is no worker's.
         let waited_before = run_delay_ns();
         let (process_before, cpu_before) = (cpu_time(), thread_cpu_time());
-        let begin = Instant::now();
+        let begin = now();
         let result = work(self.stop);
-        let elapsed = begin.elapsed();
+        let end = now();
         let (cpu, process_after) = (thread_cpu_time() - cpu_before, cpu_time());
         self.end();
-        let begin_ns = begin.duration_since(self.epoch).as_nanos() as u64;
         let span = Span {
-            begin_ns,
-            end_ns: begin_ns + elapsed.as_nanos() as u64,
+            begin_ns: begin.as_nanos() as u64,
+            end_ns: end.as_nanos() as u64,
             cpu_ns: cpu.as_nanos() as u64,
             waited_ns: run_delay_ns()
                 .zip(waited_before)
@@ -97,7 +95,7 @@ impl Cue<'_> {
             distance,
             ..Span::default()
         };
-        Played { result, elapsed, span, process_cpu: [process_before, process_after] }
+        Played { result, elapsed: end - begin, span, process_cpu: [process_before, process_after] }
     }
 
     /// Waits for all others. Where each has a CPU, all go on within a fraction of a microsecond.
@@ -142,7 +140,7 @@ pub(crate) struct Scene<R> {
 
 static CONTROL: LazyLock<Control> = LazyLock::new(Control::new);
 /// Of callers before their scenes, that is alone; and of the scenes.
-static SEEN: Mutex<(Prices, Distances)> = Mutex::new((Prices::new(), Distances::new()));
+static SEEN: LazyLock<Mutex<(Prices, Distances)>> = LazyLock::new(Mutex::default);
 
 /// How far apart the CPUs of most scenes were, in nanoseconds.
 pub(crate) fn usual_distance_ns() -> Option<f64> {
@@ -161,13 +159,12 @@ impl<R: Send> Scene<R> {
         let is_crowded = cpus.len() < acting;
         let price = CONTROL.price();
         SEEN.lock().0.add(price);
-        let (ready, stop, epoch) = (AtomicUsize::new(0), AtomicI32::new(0), Instant::now());
-        let (ready, stop, ball) = (&ready, &stop, &Ball::new());
+        let (ready, stop, ball) = (&AtomicUsize::new(0), &AtomicI32::new(0), &Ball::default());
         let threads = acting + 1;
         let are_placed = acting > 1 && !is_crowded;
         let cue = |number: usize, is_timed, yields| {
             let placed = are_placed.then_some(number);
-            Cue { threads, ready, ball, placed, stop, epoch, yields, is_timed }
+            Cue { threads, ready, ball, placed, stop, yields, is_timed }
         };
         thread::scope(|scope| {
             let start = |(number, act): (usize, Act<'a, R>)| {
