@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::getppid;
 use rustix::thread::{MembarrierCommand, membarrier};
 
-use crate::slices::{Missing, Part, Row, pinned};
+use crate::slices::{Missing, Part, Row, pinned, spin_until};
 
 /// A thread that has said it parks does so within this time, on a machine that does little else.
 const UNTIL_PARKED: Duration = Duration::from_micros(50);
@@ -118,24 +118,18 @@ fn wake_up(
             let _pinned = pinned(cpus[0]);
             let mut took_ns = 0;
             for round in 1..=count {
-                while parked.load(Ordering::Relaxed) < round {
-                    spin_loop();
-                }
+                spin_until(false, || parked.load(Ordering::Relaxed) >= round);
                 let announced = Instant::now();
-                while announced.elapsed() < UNTIL_PARKED {
-                    spin_loop();
-                }
-                woken_at.store(0, Ordering::Relaxed);
+                spin_until(false, || announced.elapsed() >= UNTIL_PARKED);
                 let before = base.elapsed().as_nanos() as u64;
                 sleeper.thread().unpark();
                 let after = base.elapsed().as_nanos() as u64;
-                let ran_at = loop {
+                let mut ran_at = 0;
+                spin_until(false, || {
                     // Acquire, of the Release above.
-                    match woken_at.load(Ordering::Acquire) {
-                        0 => spin_loop(),
-                        at => break at,
-                    }
-                };
+                    ran_at = woken_at.swap(0, Ordering::Acquire);
+                    ran_at > 0
+                });
                 took_ns += timed(before, after, ran_at);
             }
             Duration::from_nanos(took_ns)
@@ -165,11 +159,7 @@ fn interrupt() -> Row<'static> {
         };
         let (disturbed, ns) = watch(&|_| (0..part.count).for_each(|_| heavy_fence()));
         let as_long = Duration::from_nanos(ns as u64);
-        let (undisturbed, _) = watch(&|begin| {
-            while begin.elapsed() < as_long {
-                spin_loop();
-            }
-        });
+        let (undisturbed, _) = watch(&|begin| spin_until(false, || begin.elapsed() >= as_long));
         let lost = if undisturbed > 0.0 { (1.0 - disturbed / undisturbed).max(0.0) } else { 0.0 };
         Duration::from_nanos((lost * ns) as u64)
     };

@@ -146,36 +146,32 @@ impl Series {
 }
 
 /// What became of the measurements of one rival.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Tally {
-    /// How often the next one is tried.
-    tries: u32,
+    /// How many in a row, up to the last one, were tried in vain.
+    in_vain: u32,
     /// Those that count of those that were judged, and why the others do not.
     counted: u32,
     flaws: Flaws,
 }
 
 impl Tally {
-    fn new() -> Tally {
-        Tally { tries: TRIES, counted: 0, flaws: Flaws::default() }
-    }
-
     fn flawed(&self) -> u32 {
         self.flaws.iter().sum()
     }
 
     /// Measures until it counts, or there is no more; so often at most.
     fn measure(&mut self, mut once: impl FnMut() -> Option<Sample>) -> Option<Vec<f64>> {
-        for _ in 0..self.tries {
+        for _ in 0..(TRIES >> self.in_vain.min(31)).max(TRIES_MIN) {
             let Sample { values, judged } = once()?;
             let Some(Err(flaw)) = judged else {
                 self.counted += u32::from(judged.is_some());
-                self.tries = TRIES;
+                self.in_vain = 0;
                 return Some(values);
             };
             self.flaws[flaw as usize] += 1;
         }
-        self.tries = (self.tries / 2).max(TRIES_MIN);
+        self.in_vain += 1;
         None
     }
 }
@@ -221,7 +217,7 @@ impl<'a> Session<'a> {
     ) -> Option<Case> {
         let (rounds, budget) = self.amount;
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
-        let mut tallies = vec![Tally::new(); case.rivals.len()];
+        let mut tallies = vec![Tally::default(); case.rivals.len()];
         let watch = Watch::begin();
         let mut finished = 0_usize;
         'rounds: for number_of_round in 0..rounds {
@@ -370,7 +366,7 @@ mod tests {
     fn a_measurement_that_does_not_count_is_repeated_a_few_times() {
         let measure = |judged: &[Judged]| {
             let (mut judged, mut count) = (judged.iter().copied(), 0.0);
-            let mut tally = Tally::new();
+            let mut tally = Tally::default();
             let values = tally.measure(|| {
                 count += 1.0;
                 Some(Sample::new([count], judged.next().expect("no more tries than that")))
@@ -386,7 +382,7 @@ mod tests {
 
     #[test]
     fn what_never_counts_is_tried_less_often_until_it_does() {
-        let mut tally = Tally::new();
+        let mut tally = Tally::default();
         let mut count_at = |judged| {
             let mut count = 0;
             tally.measure(|| {
