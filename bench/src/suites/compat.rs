@@ -32,9 +32,6 @@ pub struct Asked {
     measurement: &'static str,
 }
 
-/// The limit of ours in a flood: what the default is where there are 1 GiB of memory.
-const FLOOD_LIMIT: &[(&str, &str)] = &[("QUIESCENCE_LIMIT_OBJECTS", "65536")];
-
 /// The suite, ready to run: the cases of these groups, or all if none is named, with our libraries
 /// from this directory.
 ///
@@ -43,24 +40,20 @@ const FLOOD_LIMIT: &[(&str, &str)] = &[("QUIESCENCE_LIMIT_OBJECTS", "65536")];
 pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result<Suite, Error> {
     let scenes = SUITES.compat.chosen(groups)?;
     let (names, base) = options.choose(&RIVALS, |name| *name, &SUITES.compat.bases)?;
-    let sides = Rc::new((ours(libraries)?, Programs::compile()?));
-    let is_ours = |name: &str| name == "quiescence";
+    let programs = Rc::new(Programs::compile(ours(libraries)?)?);
     let planned = scenes.into_iter().map(|scene| {
-        let rivals = names.iter().map(|&name| (name, is_ours(name)));
+        let rivals: Vec<_> = names.iter().map(|&name| (name, name == "quiescence")).collect();
         let (asked, metrics) = (&scene.what, SUITES.compat.metrics(scene));
-        let case = Case::new(scene.id, scene.title, metrics, rivals).comparing(metrics.len());
-        let environment = if scene.group() == "flood" { FLOOD_LIMIT } else { &[] };
+        let case = Case::new(scene.id, scene.title, metrics, rivals.iter().copied());
+        let case = case.comparing(metrics.len());
         let amount = SUITES.compat.amount(scene);
         let question = (asked.measurement, amount.times[usize::from(options.quick)]);
-        let sides = Rc::clone(&sides);
+        let programs = Rc::clone(&programs);
         Planned::new(case, amount.of(options), move |session, case| {
-            let (ours, programs) = &*sides;
-            let are_ours: Vec<bool> = case.rivals.iter().map(|rival| rival.ours).collect();
             let mut failed = None;
             let case = session.interleave(case, &mut |number, _| {
-                let ours = are_ours[number].then_some(&**ours);
-                let answer =
-                    programs.measure(asked.flavor, ours, question, environment, metrics.len());
+                let (_, is_ours) = rivals[number];
+                let answer = programs.measure(asked.flavor, is_ours, question, metrics.len());
                 // What has failed is reported when the rounds are over.
                 let values = answer.unwrap_or_else(|failure| {
                     failed.get_or_insert(failure);
