@@ -24,8 +24,7 @@ pub(super) fn unsteady(values: &[f64], threads: usize) -> Option<Missing> {
     }
     let [first, second] = [first, second].map(|half| spread(half).median);
     let (all, halves) = (spread(values), HALVES[usize::from(threads > 1)]);
-    let spans =
-        [(first.min(second), first.max(second), halves), (all.low, all.high, STEADY)];
+    let spans = [(first.min(second), first.max(second), halves), (all.low, all.high, STEADY)];
     let (low, high, _) = spans.into_iter().find(|(low, high, most)| *high > most * low)?;
     Some(Missing::Unsteady { between: [low, high] })
 }

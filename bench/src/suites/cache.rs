@@ -96,6 +96,7 @@ impl Lesson {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{names, quick};
     use super::*;
     use crate::cases::cache::tests::TINY;
     use crate::host::Quiet;
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn each_lesson_is_measured_and_says_what_it_means() {
-        let options = Options { quick: true, rounds: Some(1), ..Options::default() };
+        let options = quick(1, &[]);
         let suite = prepare(&[], &TINY, &options).unwrap();
         let (cases, verdicts) = suite.run(&mut Quiet::default(), &options).unwrap();
         assert!(verdicts.is_empty(), "nothing is promised of a machine");
@@ -146,20 +147,11 @@ mod tests {
 
     #[test]
     fn a_form_can_be_left_out_and_one_that_there_is_not_is_refused() {
-        let options = Options {
-            quick: true,
-            rounds: Some(1),
-            only: vec!["halfway".to_owned()],
-            ..Options::default()
-        };
-        let groups = ["sweep".to_owned(), "locks".to_owned()];
-        let (cases, _) = prepare(&groups, &TINY, &options)
-            .unwrap()
-            .run(&mut Quiet::default(), &options)
-            .unwrap();
+        let options = quick(1, &["halfway"]);
+        let suite = prepare(&names(&["sweep", "locks"]), &TINY, &options).unwrap();
+        let (cases, _) = suite.run(&mut Quiet::default(), &options).unwrap();
         assert_eq!(cases.len(), 1, "locks have no such form");
-        let options = Options { only: vec!["never".to_owned()], ..Options::default() };
-        assert!(matches!(prepare(&[], &TINY, &options), Err(Error::Usage(_))));
+        assert!(matches!(prepare(&[], &TINY, &quick(1, &["never"])), Err(Error::Usage(_))));
     }
 
     #[test]

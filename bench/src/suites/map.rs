@@ -292,6 +292,7 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Session;
+    use super::super::tests::{are_whole, names, quick};
     use super::*;
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     use crate::common::again::*;
@@ -302,24 +303,13 @@ mod tests {
         SUITES.map.cases.iter().flat_map(move |of| scenes(of, load, quick))
     }
 
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|&name| name.to_owned()).collect()
-    }
-
-    fn suite(cases: &[&str], load: &Load) -> Suite {
-        let options = Options { quick: true, ..Options::default() };
-        prepare(&names(cases), load, &options).expect("well-formed")
-    }
-
     #[test]
     fn all_cases_are_measured_unless_some_are_named() {
-        let load = Load::default();
-        let all = suite(&[], &load).duration;
         let is_there = |group: &&str| *group != "bustle" || cfg!(feature = "all-rivals");
         let groups = SUITES.map.groups.iter().map(|(group, _)| *group).filter(is_there);
-        let parts: Vec<_> = groups.map(|group| suite(&[group], &load).duration).collect();
-        assert_eq!(parts.iter().sum::<Duration>(), all);
-        assert!(parts.iter().all(|part| !part.is_zero()), "{parts:?}");
+        are_whole(&Vec::from_iter(groups), |groups| {
+            prepare(groups, &Load::default(), &quick(1, &[])).expect("well-formed")
+        });
     }
 
     #[test]
@@ -332,12 +322,13 @@ mod tests {
             ..Load::default()
         };
         let ids: Vec<_> = all(&load, true).map(|scene| scene.named(scene.of.what.id)).collect();
-        assert!(ids.contains(&"get-strings/5000/1-thread".to_owned()), "{ids:?}");
-        assert!(ids.contains(&"replace-99-strings/5000/3-threads".to_owned()), "{ids:?}");
-        assert!(ids.contains(&"replace-99-strings/5000/5-threads".to_owned()), "{ids:?}");
-        assert!(ids.contains(&"churn-75-strings/5000/1-thread".to_owned()), "{ids:?}");
-        assert!(ids.contains(&"zipf-replace-99-strings/5000/1-thread".to_owned()), "{ids:?}");
-        assert!(ids.contains(&"memory-strings/5000".to_owned()), "{ids:?}");
+        let has = |id: &str| assert!(ids.iter().any(|known| known == id), "{id}: {ids:?}");
+        has("get-strings/5000/1-thread");
+        has("replace-99-strings/5000/3-threads");
+        has("replace-99-strings/5000/5-threads");
+        has("churn-75-strings/5000/1-thread");
+        has("zipf-replace-99-strings/5000/1-thread");
+        has("memory-strings/5000");
         assert!(!ids.iter().any(|id| id.starts_with("hash") || id.starts_with("bustle")));
         let unique: std::collections::BTreeSet<_> = ids.iter().collect();
         assert_eq!(unique.len(), ids.len(), "{ids:?}");
@@ -352,8 +343,7 @@ mod tests {
         let prepared = |entries, memory_available_bytes| {
             let (entries, memory_available_bytes) = (vec![entries], Some(memory_available_bytes));
             let load = Load { entries, memory_available_bytes, ..Load::default() };
-            let options = Options { only: names(&["dashmap"]), ..Options::default() };
-            prepare(&names(&["get"]), &load, &options)
+            prepare(&names(&["get"]), &load, &quick(1, &["dashmap"]))
         };
         assert!(prepared(WEIGHED, 0).is_ok() && prepared(KEPT_MAX + 1, 1 << 40).is_ok());
         assert!(prepared(KEPT_MAX, 1 << 20).is_err(), "nobody looked what these take");
@@ -377,8 +367,7 @@ mod tests {
         let planned = |entries| {
             let load = Load { entries: vec![entries], ..Load::default() };
             let scene = scenes(&SUITES.map.cases[0], &load, true)[0];
-            let options = Options { quick: true, rounds: Some(15), ..Options::default() };
-            (scene, plan(scene, &rivals()[..1], &options).duration)
+            (scene, plan(scene, &rivals()[..1], &quick(15, &[])).duration)
         };
         let (scene, duration) = planned(1_000_000);
         assert_eq!(duration, 15 * scene.measured() + 1_000_000 * ABOUT);
@@ -389,8 +378,7 @@ mod tests {
     #[test]
     fn every_case_gives_a_figure_for_each_metric_of_each_rival() {
         let load = Load { entries: vec![1000], threads: vec![2], ..Load::default() };
-        let mut host = Quiet::default();
-        let options = Options { quick: true, rounds: Some(1), seed: 1, ..Options::default() };
+        let (mut host, options) = (Quiet::default(), quick(1, &[]));
         // The mixes are one case, as far as that goes.
         let is_other = |scene: &Scene| {
             !matches!(scene.of.what.does, Does::Replace | Does::Churn)

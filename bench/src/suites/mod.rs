@@ -284,6 +284,25 @@ impl Planned {
 mod tests {
     use super::*;
 
+    /// These names, as a user gives them.
+    pub(super) fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    /// In a hurry, in so many rounds, of these rivals or of all.
+    pub(super) fn quick(rounds: u32, only: &[&str]) -> Options {
+        let (rounds, only) = (Some(rounds), names(only));
+        Options { quick: true, rounds, seed: 1, only, ..Options::default() }
+    }
+
+    /// Each of these groups has a part of what is measured, and all have the whole.
+    pub(super) fn are_whole(groups: &[&str], prepare: impl Fn(&[String]) -> Suite) {
+        let parts = groups.iter().map(|group| prepare(&names(&[group])).duration);
+        let (parts, all): (Vec<Duration>, _) = (parts.collect(), prepare(&[]));
+        assert!(parts.iter().all(|part| !part.is_zero()), "{}: {parts:?}", all.name);
+        assert_eq!(parts.iter().sum::<Duration>(), all.duration, "{}", all.name);
+    }
+
     /// All benchmarks of scenes.
     pub(super) fn all_scenes() -> [&'static Scenes<scenes::What>; 9] {
         let Suites { read, gp, oversubscribed, update, epoch, ids, srcu, percpu, cells, .. } =
@@ -293,19 +312,12 @@ mod tests {
 
     const KNOWN: &[&str] = &["a", "b", "c"];
 
-    fn options(only: &[&str], base: Option<&str>) -> Options {
-        Options {
-            only: only.iter().map(|&name| name.to_owned()).collect(),
-            base: base.map(str::to_owned),
-            ..Options::default()
-        }
-    }
-
     fn choose(
         only: &[&str],
         base: Option<&str>,
     ) -> Result<(Vec<&'static str>, &'static str), String> {
-        let chosen = options(only, base).choose(KNOWN, |name| name, &["x", "b"]);
+        let options = Options { base: base.map(str::to_owned), ..quick(1, only) };
+        let chosen = options.choose(KNOWN, |name| name, &["x", "b"]);
         chosen.map_err(|failure| failure.to_string())
     }
 
@@ -320,8 +332,8 @@ mod tests {
     fn a_rival_that_is_left_out_is_answered_with_its_feature() {
         for source in SOURCES.iter().filter(|source| !source.is_compiled_in) {
             let name = source.module.replace('_', "-");
-            let options = Options { only: vec![name.clone()], ..Options::default() };
-            let Err(Error::Unsupported(message)) = SUITES.read.prepare(&[], &options) else {
+            let prepared = SUITES.read.prepare(&[], &quick(1, &[&name]));
+            let Err(Error::Unsupported(message)) = prepared else {
                 panic!("{name} is compiled in, or another error");
             };
             let feature = source.feature.unwrap();
@@ -332,11 +344,8 @@ mod tests {
 
     #[test]
     fn fewer_rounds_when_in_a_hurry_and_as_many_as_are_asked_for() {
-        let mut options = options(&[], None);
-        assert_eq!(options.rounds(), ROUNDS);
-        options.quick = true;
-        assert_eq!(options.rounds(), ROUNDS_QUICK);
-        options.rounds = Some(3);
-        assert_eq!(options.rounds(), 3);
+        let rounds = |quick, rounds| Options { quick, rounds, ..Options::default() }.rounds();
+        assert_eq!((rounds(false, None), rounds(true, None)), (ROUNDS, ROUNDS_QUICK));
+        assert_eq!(rounds(true, Some(3)), 3);
     }
 }

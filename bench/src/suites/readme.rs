@@ -125,6 +125,7 @@ mod tests {
     use super::*;
     use crate::host::Quiet;
     use crate::suites::rounds::Unit;
+    use crate::suites::tests::quick;
 
     #[test]
     fn every_rival_of_the_tables_is_one() {
@@ -136,9 +137,7 @@ mod tests {
 
     #[test]
     fn every_column_is_measured_in_nanoseconds() {
-        let only: Vec<String> =
-            ["quiescence", "std-rwlock", "quiescence-hashmap"].map(str::to_owned).into();
-        let options = Options { quick: true, rounds: Some(1), only, ..Options::default() };
+        let options = quick(1, &["quiescence", "std-rwlock", "quiescence-hashmap"]);
         let suite = prepare(&options).unwrap();
         let (cases, _) = suite.run(&mut Quiet::default(), &options).unwrap();
         for column in SUITES.readme.iter().flat_map(|table| &table.columns) {

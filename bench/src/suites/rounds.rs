@@ -280,10 +280,11 @@ impl Series {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::Relaxed;
 
+    use super::super::tests::quick;
     use super::*;
     use crate::host::Quiet;
     use crate::slices::{Flaw, Judged};
@@ -293,7 +294,7 @@ mod tests {
         Metric { name: "peak", unit: Unit::Objects },
     ];
 
-    fn case() -> Case {
+    pub(in crate::suites) fn case() -> Case {
         Case::new("case", "case", METRICS, ["a", "b", "c"].map(|name| (name, false)))
     }
 
@@ -306,7 +307,7 @@ mod tests {
         let mut host = Quiet::default();
         let flag = host.flag();
         let mut sample = |number, round| sample(number, round, &flag);
-        let options = Options { rounds: Some(rounds), seed, ..Options::default() };
+        let options = Options { seed, ..quick(rounds, &[]) };
         Session::new(&mut host, &options).interleave(case(), &mut sample)
     }
 

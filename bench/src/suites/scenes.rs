@@ -273,28 +273,17 @@ fn served<T: Copy + 'static>(
 mod tests {
     use scopeguard::defer_on_unwind;
 
-    use super::super::ROUNDS_QUICK;
-    use super::super::SUITES;
-    use super::super::tests::all_scenes;
+    use super::super::rounds::{Series, tests::case};
+    use super::super::tests::{all_scenes, are_whole, names, quick};
+    use super::super::{ROUNDS_QUICK, SUITES};
     use super::*;
     use crate::clock::cpu_time;
     use crate::host::Quiet;
     use crate::slices::{self, Flaw};
-    use crate::suites::rounds::{Metric, Series, Unit};
-
-    const METRICS: &[Metric] = &[
-        Metric { name: "peak", unit: Unit::Objects },
-        Metric { name: "memory", unit: Unit::Bytes },
-    ];
-
-    fn options() -> Options {
-        Options { quick: true, ..Options::default() }
-    }
 
     #[test]
     fn who_has_filled_the_memory_is_noted_also_of_a_try_that_does_not_count() {
-        let mut host = Quiet::default();
-        let case = Case::new("case", "case", METRICS, ["a", "b", "c"].map(|name| (name, false)));
+        let (mut host, options) = (Quiet::default(), quick(4, &[]));
         let mut tries = [0; 3];
         let sample = |number: usize| {
             tries[number] += 1;
@@ -305,8 +294,7 @@ mod tests {
             };
             Sample::new([1.0, bytes as f64], Some(judged))
         };
-        let options = Options { rounds: Some(4), seed: 1, ..options() };
-        let case = stalls(&mut Session::new(&mut host, &options), case, sample).unwrap();
+        let case = stalls(&mut Session::new(&mut host, &options), case(), sample).unwrap();
         assert_eq!(case.notes, ["stopped at 1 GiB: a, b"]);
     }
 
@@ -365,8 +353,7 @@ mod tests {
         };
         match what {
             What::Store(_) | What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
-                let mut host = Quiet::default();
-                let options = Options { rounds: Some(1), seed: 1, ..options() };
+                let (mut host, options) = (Quiet::default(), quick(1, &[]));
                 let planned = suite.plan(scene, rivals, amount, &options);
                 let case = planned.measure(&mut Session::new(&mut host, &options));
                 let rivals = case.expect("it is measured").rivals.into_iter();
@@ -413,26 +400,18 @@ mod tests {
     #[test]
     fn all_cases_are_measured_unless_some_are_named() {
         for scenes in all_scenes() {
-            let duration = |groups: &[String]| {
-                scenes.prepare(groups, &options()).expect("well-formed").duration
-            };
-            let parts = scenes.groups.iter().map(|(group, _)| duration(&[(*group).to_owned()]));
-            let parts: Vec<Duration> = parts.collect();
-            let message =
-                scenes.prepare(&["speed".to_owned()], &options()).unwrap_err().to_string();
+            let groups = scenes.groups.iter().map(|(group, _)| *group);
+            let prepare = |groups: &[String]| scenes.prepare(groups, &quick(1, &[]));
+            are_whole(&Vec::from_iter(groups), |groups| prepare(groups).expect("well-formed"));
+            let message = prepare(&names(&["speed"])).unwrap_err().to_string();
             assert!(message.contains("speed"), "{message}");
-            assert!(parts.iter().all(|part| !part.is_zero()), "{}: {parts:?}", scenes.bench);
-            assert_eq!(parts.iter().sum::<Duration>(), duration(&[]), "{}", scenes.bench);
         }
     }
 
     #[test]
     fn a_rival_is_chosen_where_it_takes_part() {
         let base_of = |cases: &[&str], only: &[&str]| {
-            let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-            let options = Options { only: names(only), ..options() };
-            let cases: Vec<String> = names(cases);
-            let suite = SUITES.update.prepare(&cases, &options);
+            let suite = SUITES.update.prepare(&names(cases), &quick(1, only));
             suite.map(|suite| suite.base).map_err(|error| error.to_string())
         };
         assert_eq!(base_of(&[], &["papaya", "quiescence"]), Ok("quiescence"));
@@ -454,8 +433,8 @@ mod tests {
         );
         assert_eq!(most("stall", &SUITES.update), Some([5, 3]));
         let duration = |rounds| {
-            let options = Options { rounds: Some(rounds), ..options() };
-            SUITES.srcu.prepare(&["blocked".to_owned()], &options).expect("well-formed").duration
+            let suite = SUITES.srcu.prepare(&names(&["blocked"]), &quick(rounds, &[]));
+            suite.expect("well-formed").duration
         };
         assert_eq!([duration(1) * 2, duration(1) * 3], [duration(2), duration(ROUNDS_QUICK)]);
     }
