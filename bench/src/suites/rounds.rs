@@ -224,14 +224,14 @@ impl<'a> Session<'a> {
             order.shuffle(&mut self.generator);
             let mut round = vec![None; case.rivals.len()];
             for &number in &order {
-                if self.host.must_stop() {
-                    break 'rounds;
-                }
                 let now = format!("{}: {}", case.title, case.rivals[number].name);
                 self.host.announce(&now);
                 defer_on_unwind!(eprintln!("while this was measured: {now}"));
                 let once = || (!self.host.must_stop()).then(|| measure(number, number_of_round));
                 round[number] = tallies[number].measure(once);
+                if round[number].is_none() && self.host.must_stop() {
+                    break 'rounds;
+                }
                 self.host.advance(budget);
             }
             for (rival, values) in case.rivals.iter_mut().zip(round) {
@@ -415,14 +415,18 @@ pub(super) mod tests {
 
     #[test]
     fn a_case_that_is_stopped_in_its_first_round_is_none_also_where_a_try_did_not_count() {
-        let mut tried = 0;
-        let case = measured(4, 1, |_, _, stops| {
-            tried += 1;
-            stops.store(tried == 2, Relaxed);
-            Sample::new([1.0, 1.0], Some(Err(Flaw::Taken)))
-        });
-        assert!(case.is_none());
-        assert_eq!(tried, 2, "a stop is heeded between two tries");
+        // A round whose last rival was cut short was a whole one.
+        for (counted, last) in [(0, 2), (2, 4)] {
+            let mut tried = 0;
+            let case = measured(4, 1, |_, _, stops| {
+                tried += 1;
+                stops.store(tried == last, Relaxed);
+                let judged = if tried <= counted { Ok(()) } else { Err(Flaw::Taken) };
+                Sample::new([1.0, 1.0], Some(judged))
+            });
+            assert!(case.is_none());
+            assert_eq!(tried, last, "a stop is heeded between two tries");
+        }
     }
 
     #[test]
