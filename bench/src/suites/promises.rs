@@ -110,12 +110,14 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
         if named.is_none() && promise.or_at_most.is_none() {
             return None;
         }
-        if [Some(rival), named].into_iter().flatten().any(|one| one.spread(number).is_none()) {
+        let figure = (!own.is_empty()).then(|| paired_ratio(&own, &vec![1.0; own.len()]));
+        let alone = figure.zip(promise.or_at_most).map(|(own, most)| AtMost(most).held(&own));
+        let is_known = named.is_none_or(|named| named.spread(number).is_some());
+        let Some(figure) = figure.filter(|_| is_known || alone == Some(Held::Met)) else {
             let ratio = Ratio { median: f64::NAN, low: 0.0, high: f64::INFINITY };
             let held = Held::NoFigure;
             return Some(Verdict { promise: *promise, metric, base: None, best_of, ratio, held });
-        }
-        let figure = paired_ratio(&own, &vec![1.0; own.len()]);
+        };
         let base = promise.base(case, number);
         let (ratio, held) = match (base, promise.against) {
             (Some(base), _) => {
@@ -124,9 +126,9 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
             }
             (None, Against::Nothing) => (figure, promise.bound.held(&figure)),
             // No rival to compare with: the other half of the promise has to do.
-            (None, _) => (figure, AtMost(promise.or_at_most?).held(&figure)),
+            (None, _) => (figure, alone?),
         };
-        let held = match promise.or_at_most.map(|most| AtMost(most).held(&figure)) {
+        let held = match alone {
             Some(Held::Met) => Held::Met,
             Some(Held::TooClose) if held == Held::Missed => Held::TooClose,
             // Who has no figure may be better than the best that is known.
@@ -304,6 +306,8 @@ mod tests {
         assert_eq!(judged(40.0, 80.0), Held::Missed);
         let alone = |ours| judge(&[case("call/enqueue", &CALL, &[("quiescence", ours)])])[0].held;
         assert_eq!((alone(25.0), alone(26.0)), (Held::Met, Held::Missed));
+        // It had no figure, though its own is enough.
+        assert_eq!((judged(25.0, f64::NAN), judged(26.0, f64::NAN)), (Held::Met, Held::NoFigure));
     }
 
     #[test]
