@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use crossbeam_utils::CachePadded;
 
 use crate::clock::{ns_of, ticks};
+use crate::statistics::median;
 
 /// A price is the least of this many batches: interrupts make the others dearer.
 const BATCHES: u32 = 4;
@@ -216,13 +217,11 @@ impl Prices {
             return 0.0;
         }
         let drift = |which: usize| {
-            let median = |prices: &[Price]| {
-                let mut prices: Vec<u64> = prices.iter().map(|price| price.0[which]).collect();
-                prices.sort_unstable();
-                prices[third / 2] as f64
+            let middle = |prices: &[Price]| {
+                median(&mut Vec::from_iter(prices.iter().map(|price| price.0[which] as f64)))
             };
             let (first, last) =
-                (median(&self.all[..third]), median(&self.all[self.all.len() - third..]));
+                (middle(&self.all[..third]), middle(&self.all[self.all.len() - third..]));
             100.0 * (first / last).max(last / first) - 100.0
         };
         drift(0).max(drift(1))

@@ -212,18 +212,14 @@ impl Scene {
         })
     }
 
-    /// About how long one measurement of it takes, with what comes before and after.
-    fn measured(&self) -> Duration {
-        self.work() * 3 / 2
-    }
-
-    /// About how long one measurement takes of what is built for it, for the progress bar.
+    /// About how long one measurement takes, with what comes before and after, for the progress
+    /// bar.
     fn budget(&self) -> Duration {
         let built = ABOUT * self.shape.entries.min(u64::from(u32::MAX)) as u32;
         match self.of.what.does {
             Does::Memory | Does::Bustle(..) => 2 * built,
             Does::Growth => built,
-            _ => built + self.measured(),
+            _ => self.work() * 3 / 2 + if self.is_kept() { Duration::ZERO } else { built },
         }
     }
 
@@ -261,13 +257,12 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
     let compared = if scene.of.what.does == Does::Growth { 2 } else { 1 };
     let case = Case::new(id, title, SUITES.map.metrics(scene.of), names).comparing(compared);
     let kinds: Vec<Kinds> = rivals.into_iter().filter_map(kinds).collect();
-    let filling = ABOUT * (scene.shape.entries * kinds.len() as u64) as u32;
-    let (amount, filling) = if scene.is_kept() {
-        ((options.rounds(), scene.measured()), filling)
+    let (most, filled) = if scene.is_kept() {
+        (u32::MAX, scene.shape.entries * kinds.len() as u64)
     } else {
-        let rounds = options.rounds().min(ROUNDS_BUILT[usize::from(scene.quick)]);
-        ((rounds, scene.budget()), Duration::ZERO)
+        (ROUNDS_BUILT[usize::from(scene.quick)], 0)
     };
+    let amount = (options.rounds().min(most), scene.budget());
     let planned = Planned::new(case, amount, move |session, case| {
         // Of maps that stay: all rivals' at once.
         let mut maps = Vec::new();
@@ -286,7 +281,7 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
             }
         })
     });
-    Planned { duration: planned.duration + filling, ..planned }
+    Planned { duration: planned.duration + ABOUT * filled as u32, ..planned }
 }
 
 #[cfg(test)]
@@ -370,7 +365,8 @@ mod tests {
             (scene, plan(scene, &rivals()[..1], &quick(15, &[])).duration)
         };
         let (scene, duration) = planned(1_000_000);
-        assert_eq!(duration, 15 * scene.measured() + 1_000_000 * ABOUT);
+        assert_eq!(duration, 15 * scene.budget() + 1_000_000 * ABOUT);
+        assert_eq!(scene.budget(), scene.work() * 3 / 2);
         let (scene, duration) = planned(20_000_000);
         assert_eq!(duration, ROUNDS_BUILT[1] * scene.budget());
     }
