@@ -26,8 +26,15 @@ pub(super) fn row(id: &str, threads: usize) -> Option<Row<'static>> {
     // Relaxed: the order is not what is timed, and on x86 costs nothing more.
     let increment = |word: &AtomicU64| _ = word.fetch_add(1, Ordering::Relaxed);
     Some(match id {
-        "instruction" => instruction(),
-        "clock_cycle" => clock_cycle(),
+        // Among others that do not wait for it.
+        "instruction" => steps(STREAM, [1, 2, 3, 4, 5, 6, 7, 8], stream),
+        // A chain of additions and exclusive-ors, each of which waits for the last one.
+        "clock_cycle" => steps(2 * 16, [1_u64, 2], |[a, b]| {
+            for _ in 0..16 {
+                *a = a.wrapping_add(*b);
+                *b ^= *a;
+            }
+        }),
         "atomic_increment" | "shared_increment" => with(threads, AtomicU64::default, increment),
         "cmpxchg_atomic_increment" => with(1, AtomicU64::default, |word| {
             // Relaxed, as above. No other thread writes the word, so the exchange succeeds.
@@ -75,32 +82,19 @@ fn with<T: Send + Sync + 'static>(
     if threads == 1 { row.even() } else { row }
 }
 
-/// One instruction among others that do not wait for it.
-fn instruction() -> Row<'static> {
-    let body = |part: &Part<'_>| {
-        let mut state = black_box([1, 2, 3, 4, 5, 6, 7, 8]);
-        let took = part.times(|| stream(&mut state));
+/// So many steps at a time, which change a state that only they have.
+fn steps<S: Copy + Sync + 'static>(
+    count: u64,
+    begin: S,
+    step: impl Fn(&mut S) + Sync + 'static,
+) -> Row<'static> {
+    let body = move |part: &Part<'_>| {
+        let mut state = black_box(begin);
+        let took = part.times(|| step(&mut state));
         black_box(state);
         took
     };
-    Row::new(1, body).of(STREAM).even()
-}
-
-/// One clock cycle: a chain of additions and exclusive-ors, each of which waits for the last one.
-fn clock_cycle() -> Row<'static> {
-    const STEPS: u64 = 2 * 16;
-    let body = |part: &Part<'_>| {
-        let (mut a, mut b) = black_box((1_u64, 2_u64));
-        let took = part.times(|| {
-            for _ in 0..16 {
-                a = a.wrapping_add(b);
-                b ^= a;
-            }
-        });
-        black_box((a, b));
-        took
-    };
-    Row::new(1, body).of(STEPS).even()
+    Row::new(1, body).of(count).even()
 }
 
 /// One load that waits for the load before it, over this many bytes in an order that no

@@ -409,7 +409,8 @@ impl Run<'_, '_> {
                 }
                 let (flaw, after) = self.slice(number, price);
                 price = after;
-                is_lost = threads > 1 && flaw.is_some_and(Flaw::is_loss);
+                // Another thread has a CPU of this slice.
+                is_lost = threads > 1 && matches!(flaw, Some(Flaw::Apart | Flaw::Taken));
                 if threads > 1 {
                     self.lost = if is_lost { self.lost + 1 } else { 0 };
                 }
@@ -417,7 +418,6 @@ impl Run<'_, '_> {
                     break;
                 }
             }
-            // Another program has one of the CPUs now.
             if is_lost {
                 drop(burst);
                 std::thread::sleep(REST);
