@@ -155,10 +155,14 @@ fn every_design_reads_whole_values_shows_the_last_updates_and_frees_all_in_the_e
         if design.name == "crossbeam-epoch" {
             // It has no barrier, and its collector is shared with the tests that run meanwhile: it
             // is asked again and again, and far more often than their whole run takes.
-            drain(10_000_000, || made.abs_diff(freed()), || {
-                ::crossbeam_epoch::pin().flush();
-                std::thread::yield_now();
-            });
+            drain(
+                10_000_000,
+                || made.abs_diff(freed()),
+                || {
+                    ::crossbeam_epoch::pin().flush();
+                    std::thread::yield_now();
+                },
+            );
         }
         assert_eq!(freed(), made, "{of} leaks");
     });
@@ -175,7 +179,7 @@ fn a_race_gives_every_design_figures_or_a_reason_and_can_be_repeated() {
             assert_eq!(series.checksum_errors, 0, "{workload:?} {}", design.name);
             assert_ne!(series.ns.is_empty(), series.missing.is_none(), "{series:?}");
             assert!(series.ns.len() <= series.cpu_ns.len() && run.rows == 1, "{series:?}");
-            host.flag().store(true, Ordering::Relaxed);
+            host.stops.store(true, Ordering::Relaxed);
         }
     });
 }

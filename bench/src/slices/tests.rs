@@ -58,7 +58,7 @@ fn a_count_that_is_known_was_worked_out_again() {
 #[test]
 fn a_stopped_run_says_so() {
     let mut host = Quiet::default();
-    host.flag().store(true, Ordering::Relaxed);
+    host.stops.store(true, Ordering::Relaxed);
     let rows = [Row::new(1, |part| part.times(std::hint::spin_loop))];
     let (measured, verdict) = run(&rows, &WANTED, &mut host);
     assert_eq!(measured[0].missing, Some(Missing::Interrupted));

@@ -201,14 +201,20 @@ mod tests {
     use crate::rivals::left_out;
     use crate::slices::Missing;
 
-    /// A case in which each rival has the same figure in all of six rounds.
+    /// A case in which each rival has the same figure in all of six rounds; none if it is infinite.
     fn case(id: &'static str, metric: &'static Metric, of: &[(&'static str, f64)]) -> Case {
         let names = of.iter().map(|(name, _)| (*name, name.starts_with("quiescence")));
         let mut case = Case::new(id, id, std::slice::from_ref(metric), names);
         for (rival, (_, figure)) in case.rivals.iter_mut().zip(of) {
-            rival.values = vec![vec![*figure; 6]];
+            rival.values = vec![vec![*figure; if figure.is_infinite() { 0 } else { 6 }]];
+            rival.missing = figure.is_infinite().then_some(Missing::NoTime);
         }
         case
+    }
+
+    /// What becomes of each promise of such a case.
+    fn held(id: &'static str, metric: &'static Metric, of: &[(&'static str, f64)]) -> Vec<Held> {
+        judge(&[case(id, metric, of)]).iter().map(|verdict| verdict.held).collect()
     }
 
     const READ: Metric = Metric { name: "read", unit: Unit::Nanoseconds };
@@ -251,38 +257,29 @@ mod tests {
 
     #[test]
     fn what_has_no_figure_neither_keeps_a_promise_nor_breaks_it() {
-        let mut case = case("read/1-thread", &READ, &[("quiescence", 1.0), ("seize", 2.0)]);
-        case.rivals[0].values[0].clear();
-        case.rivals[0].missing = Some(Missing::NoTime);
-        let verdicts = judge(&[case]);
-        let held: Vec<_> = verdicts.iter().map(|verdict| verdict.held).collect();
+        let held = held("read/1-thread", &READ, &[("quiescence", f64::INFINITY), ("seize", 2.0)]);
         assert_eq!(held, [Held::NoFigure], "of liburcu, which was not measured, nothing is said");
     }
 
     /// It was "too close to call", of a ratio that is no number.
     #[test]
     fn what_was_measured_in_no_round_had_a_verdict() {
-        for not_measured in [0, 1] {
-            let mut read = case("read/1-thread", &READ, &[("quiescence", 1.0), ("seize", 2.0)]);
-            read.rivals[not_measured].values[0].fill(f64::NAN);
-            assert_eq!(judge(&[read])[0].held, Held::NoFigure);
+        for (own, other) in [(f64::NAN, 2.0), (1.0, f64::NAN)] {
+            let rivals = [("quiescence", own), ("seize", other)];
+            assert_eq!(held("read/1-thread", &READ, &rivals), [Held::NoFigure]);
         }
         let mut memory = case("memory/waiting", &MEMORY, &[("quiescence", 16.0)]);
         memory.rivals[0].values[0][0] = f64::NAN;
         assert_eq!(judge(&[memory])[0].held, Held::Met, "by the other rounds");
-        let mut memory = case("memory/waiting", &MEMORY, &[("quiescence", 16.0)]);
-        memory.rivals[0].values[0].fill(f64::NAN);
-        assert_eq!(judge(&[memory])[0].held, Held::NoFigure);
+        let never = held("memory/waiting", &MEMORY, &[("quiescence", f64::NAN)]);
+        assert_eq!(never, [Held::NoFigure]);
     }
 
     #[test]
     fn the_best_is_not_known_while_one_of_the_others_has_no_figure() {
         let judged = |ours| {
-            let rivals = [("quiescence", ours), ("seqlock", 2.0), ("std-mutex", 1.0)];
-            let mut case = case("snapshot/1-thread", &READ, &rivals);
-            case.rivals[2].values[0].clear();
-            case.rivals[2].missing = Some(Missing::NoTime);
-            judge(&[case])[0].held
+            let rivals = [("quiescence", ours), ("seqlock", 2.0), ("std-mutex", f64::INFINITY)];
+            held("snapshot/1-thread", &READ, &rivals)[0]
         };
         assert_eq!(judged(2.0), Held::NoFigure, "not the best of the others that are known");
         assert_eq!(judged(3.0), Held::Missed, "whatever the other one is");
@@ -299,12 +296,12 @@ mod tests {
     fn either_half_of_a_promise_will_do() {
         let judged = |ours, liburcu| {
             let rivals = [("quiescence", ours), ("liburcu-call", liburcu)];
-            judge(&[case("call/enqueue", &CALL, &rivals)])[0].held
+            held("call/enqueue", &CALL, &rivals)[0]
         };
         assert_eq!(judged(20.0, 40.0), Held::Met, "25 ns");
         assert_eq!(judged(40.0, 400.0), Held::Met, "a fifth");
         assert_eq!(judged(40.0, 80.0), Held::Missed);
-        let alone = |ours| judge(&[case("call/enqueue", &CALL, &[("quiescence", ours)])])[0].held;
+        let alone = |ours| held("call/enqueue", &CALL, &[("quiescence", ours)])[0];
         assert_eq!((alone(25.0), alone(26.0)), (Held::Met, Held::Missed));
         // It had no figure, though its own is enough.
         assert_eq!((judged(25.0, f64::NAN), judged(26.0, f64::NAN)), (Held::Met, Held::NoFigure));

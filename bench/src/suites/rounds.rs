@@ -305,7 +305,7 @@ pub(super) mod tests {
         mut sample: impl FnMut(usize, u32, &AtomicBool) -> Sample,
     ) -> Option<Case> {
         let mut host = Quiet::default();
-        let flag = host.flag();
+        let flag = host.stops.clone();
         let mut sample = |number, round| sample(number, round, &flag);
         let options = Options { seed, ..quick(rounds, &[]) };
         Session::new(&mut host, &options).interleave(case(), &mut sample)
