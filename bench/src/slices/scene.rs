@@ -273,11 +273,11 @@ impl<R> Scene<R> {
 /// if there are enough, cores.
 fn misplaced<R>(played: &[Played<R>], alone: Price, cpus: &[usize]) -> Option<Flaw> {
     let (prices, distances) = &mut *SEEN.lock();
-    let distance = played.first()?.span.distance?;
     let at_once = played.iter().map(|played| played.span.at_once).max()?;
     if prices.is_shared(alone.at_once(at_once)) {
         return (played.len() <= cores(cpus)).then_some(Flaw::Shared);
     }
+    let distance = played[0].span.distance?;
     distances.add(distance);
     (!distances.is_usual(distance)).then_some(Flaw::Moved)
 }
@@ -349,14 +349,27 @@ mod tests {
         }
     }
 
+    fn played(span: Span) -> Played<()> {
+        let elapsed = Duration::from_nanos(span.wall_ns());
+        Played { result: (), elapsed, span, process_cpu: [Duration::ZERO; 2] }
+    }
+
+    /// It was taken for good where the cache line was not passed in time.
+    #[test]
+    fn a_core_that_threads_share_was_seen_only_where_their_distance_was() {
+        let price = CONTROL.price();
+        SEEN.lock().0.add(price);
+        let of = |at_once| {
+            let one = || played(Span { at_once, ..Span::default() });
+            // No CPUs of any machine, so each is a core.
+            misplaced(&[one(), one()], price, &[100_000, 100_001])
+        };
+        assert_eq!([of(u64::MAX), of(0)], [Some(Flaw::Shared), None]);
+    }
+
     #[test]
     fn threads_that_share_a_cpu_are_no_faster_than_one() {
-        let turn = |begin_ns, end_ns| Played {
-            result: (),
-            elapsed: Duration::from_nanos(end_ns - begin_ns),
-            span: Span { begin_ns, end_ns, ..Span::default() },
-            process_cpu: [Duration::ZERO; 2],
-        };
+        let turn = |begin_ns, end_ns| played(Span { begin_ns, end_ns, ..Span::default() });
         let played = vec![turn(5_000_000, 15_000_000), turn(15_000_000, 25_000_000)];
         let scene = Scene { played, timed: 2, is_crowded: true, misplaced: None };
         let [rate, _] = scene.speed(1000.0);
