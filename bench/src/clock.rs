@@ -1,7 +1,7 @@
 //! The cheapest clock there is, for single operations that take less time than `Instant` does.
 //!
 //! On x86 the time-stamp counter, which every CPU since about 2008 advances at one rate;
-//! elsewhere `Instant`, in nanoseconds. Neither waits for earlier instructions to end, so that an
+//! elsewhere the system's, in nanoseconds. Neither waits for earlier instructions to end, so an
 //! operation of a few nanoseconds may be seen in part only: good for tails, not for means, which
 //! are measured over whole loops. `rivals_ticks` in `c/ticks.h` is the same clock.
 
@@ -47,8 +47,7 @@ pub(crate) fn ticks() -> u64 {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
-    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    BEGIN.elapsed().as_nanos() as u64
+    now().as_nanos() as u64
 }
 
 /// Ticks from `begin` to now, as they are kept in samples: those that do not fit are as long as
