@@ -336,13 +336,16 @@ fn is_same(lowest: u64, ticks: u64) -> bool {
 mod tests {
     use super::*;
 
+    fn prices(all: impl IntoIterator<Item = [u64; 2]>) -> Prices {
+        let mut prices = Prices::default();
+        all.into_iter().for_each(|price| prices.add(Price(price)));
+        prices
+    }
+
     #[test]
     fn a_price_is_usual_that_is_near_the_best_and_no_single_one_is_the_best() {
-        let mut prices = Prices::default();
-        assert!(prices.is_usual(Price([500, 500]), Aim::Figure), "nothing is known yet");
-        prices.add(Price([50, 50]));
-        prices.add(Price([50, 200]));
-        (0..60).for_each(|_| prices.add(Price([100, 200])));
+        assert!(prices([]).is_usual(Price([500, 500]), Aim::Figure), "nothing is known yet");
+        let prices = prices([vec![[50, 50], [50, 200]], vec![[100, 200]; 60]].concat());
         assert!(prices.is_usual(Price([110, 200]), Aim::Figure));
         assert!(!prices.is_usual(Price([111, 200]), Aim::Figure));
         assert!(!prices.is_usual(Price([106, 200]), Aim::Even));
@@ -355,10 +358,7 @@ mod tests {
     /// core.
     #[test]
     fn a_core_that_others_work_on_for_most_of_a_run_is_not_taken_for_a_free_one() {
-        let mut prices = Prices::default();
-        for of in 0..100 {
-            prices.add(Price([if of % 20 == 0 { 390 } else { 440 }, 1_000]));
-        }
+        let prices = prices((0..100).map(|of| [if of % 20 == 0 { 390 } else { 440 }, 1_000]));
         assert!(prices.is_usual(Price([395, 1_000]), Aim::Even));
         assert!(!prices.is_usual(Price([440, 1_000]), Aim::Even));
         assert!(prices.is_usual(Price([440, 1_000]), Aim::Compared), "both are slower");
@@ -367,18 +367,14 @@ mod tests {
     /// A fault: of 454 slices 2 counted.
     #[test]
     fn loads_that_are_dearer_for_a_moment_make_no_price_of_instructions_the_best() {
-        let mut prices = Prices::default();
-        for of in 0..100 {
-            prices.add(Price([390, if of % 20 == 19 { 1_090 } else { 1_000 }]));
-        }
+        let prices = prices((0..100).map(|of| [390, if of % 20 == 19 { 1_090 } else { 1_000 }]));
         assert!(prices.is_usual(Price([395, 1_000]), Aim::Even));
     }
 
     #[test]
     fn a_core_is_shared_whose_instructions_alone_are_dearer() {
-        let mut alone = Prices::default();
-        assert!(!alone.is_shared(Price([4004, 10_000])), "nothing is known yet");
-        (0..10).for_each(|_| alone.add(Price([2314, 10_000])));
+        assert!(!prices([]).is_shared(Price([4004, 10_000])), "nothing is known yet");
+        let alone = prices([[2314, 10_000]; 10]);
         assert!(alone.is_shared(Price([4004, 10_100])));
         assert!(!alone.is_shared(Price([4004, 17_000])), "the clock was slower");
         assert!(!alone.is_shared(Price([2800, 10_000])));
@@ -420,10 +416,8 @@ mod tests {
     #[test]
     fn a_drift_is_seen_whichever_way_it_goes() {
         for (first, last) in [(100, 130), (130, 100)] {
-            let mut prices = Prices::default();
-            assert_eq!(prices.drift_percent(), 0.0);
-            (0..10).for_each(|_| prices.add(Price([first, 100])));
-            (0..10).for_each(|_| prices.add(Price([last, 100])));
+            assert_eq!(prices([]).drift_percent(), 0.0);
+            let prices = prices([[[first, 100]; 10], [[last, 100]; 10]].concat());
             assert!((prices.drift_percent() - 30.0).abs() < 1e-9);
         }
     }

@@ -12,8 +12,6 @@ use serde::Deserialize;
 
 use super::SUITES;
 use super::rounds::Case;
-#[cfg(test)]
-use super::rounds::Metric;
 use super::{Options, Planned, Suite};
 use crate::Error;
 use crate::sample::Sample;
@@ -23,7 +21,7 @@ mod process;
 use process::Programs;
 
 /// The two sides.
-pub(crate) const RIVALS: [&str; 2] = ["liburcu", "quiescence"];
+const RIVALS: [&str; 2] = ["liburcu", "quiescence"];
 
 /// What the program is asked for.
 #[derive(Debug, Deserialize)]
@@ -81,11 +79,12 @@ fn ours(libraries: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// What a case measures, and of whom.
+/// All cases, of which nothing is measured.
 #[cfg(test)]
-pub(crate) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
-    let scene = SUITES.compat.cases.iter().find(|scene| scene.id == case)?;
-    Some((SUITES.compat.metrics(scene), RIVALS.to_vec()))
+pub(super) fn all() -> impl Iterator<Item = Case> {
+    let names = || RIVALS.map(|name| (name, false));
+    let (suite, cases) = (&SUITES.compat, SUITES.compat.cases.iter());
+    cases.map(move |scene| Case::new(scene.id, scene.title, suite.metrics(scene), names()))
 }
 
 #[cfg(test)]

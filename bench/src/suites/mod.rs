@@ -303,6 +303,16 @@ mod tests {
         assert_eq!(parts.iter().sum::<Duration>(), all.duration, "{}", all.name);
     }
 
+    /// Asserts that a case has this metric, and these rivals as far as they are compiled in.
+    pub(super) fn has(case: &Case, metric: &str, rivals: impl IntoIterator<Item = &'static str>) {
+        let id = &case.id;
+        assert!(case.metrics.iter().any(|known| known.name == metric), "{id}: {metric}");
+        for name in rivals {
+            let is_left_out = rivals::left_out(name).is_some();
+            assert!(is_left_out || case.rival(name).is_some(), "{id}: {name}");
+        }
+    }
+
     /// All benchmarks of scenes.
     pub(super) fn all_scenes() -> [&'static Scenes<scenes::What>; 9] {
         let Suites { read, gp, oversubscribed, update, epoch, ids, srcu, percpu, cells, .. } =

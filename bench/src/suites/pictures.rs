@@ -53,8 +53,8 @@ pub fn prepare(files: &[String], options: &Options) -> Result<Suite, Error> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::has;
     use super::*;
-    use crate::rivals;
 
     #[test]
     fn every_setting_of_a_picture_is_a_metric_of_a_case_and_every_rival_is_measured() {
@@ -63,11 +63,7 @@ mod tests {
             for [_, id, metric] in &picture.settings {
                 let of_case = |planned: &&super::super::Planned| planned.case.id == *id;
                 let case = &suite.planned.iter().find(of_case).expect(id).case;
-                assert!(case.metrics.iter().any(|one| one.name == *metric), "{id}: {metric}");
-                for [_, name] in &picture.rivals {
-                    let is_measured = case.rivals.iter().any(|rival| rival.name == *name);
-                    assert!(is_measured || rivals::left_out(name).is_some(), "{id}: {name}");
-                }
+                has(case, metric, picture.rivals.iter().map(|[_, name]| *name));
             }
         }
         let build = prepare(&["build".to_owned()], &Options::default()).unwrap();
