@@ -10,7 +10,7 @@
 //! 6.6 ticks, depending on what is in the store buffer.
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
@@ -231,17 +231,13 @@ impl Prices {
 /// A cache line that two threads pass back and forth. The time of a pass shows whether their CPUs
 /// are threads of one core, cores that share a cache, or farther apart.
 #[derive(Default)]
-pub(super) struct Ball {
-    thrown: CachePadded<AtomicU64>,
-    is_down: CachePadded<AtomicBool>,
-}
+pub(super) struct Ball(CachePadded<AtomicU64>);
 
 impl Ball {
     /// Resets it, while no thread passes it.
     pub(super) fn reset(&self) {
-        // Relaxed: the thread that lets the others begin publishes both.
-        self.thrown.store(0, Ordering::Relaxed);
-        self.is_down.store(false, Ordering::Relaxed);
+        // Relaxed: the thread that lets the others begin publishes it.
+        self.0.store(0, Ordering::Relaxed);
     }
 
     /// Threads 0 and 1 pass the line while the others watch, until all have finished. Returns to
@@ -269,26 +265,21 @@ impl Ball {
 
     fn put(&self, times: u64) -> bool {
         // Release and Acquire: as if data on the line were handed over.
-        self.thrown.store(times, Ordering::Release);
+        self.0.store(times, Ordering::Release);
         true
     }
 
-    /// Waits until it was passed `times` times. Returns whether that was in time.
+    /// Waits until it was passed `times` times. Returns whether that was in time: threads that have
+    /// begun at once give up at once.
     fn wait(&self, times: u64, begin: Instant) -> bool {
-        for looks in 1_u32.. {
-            if self.thrown.load(Ordering::Acquire) >= times {
-                return true;
-            }
-            if looks.is_multiple_of(LOOKS) {
-                // Relaxed: it ends waits and publishes nothing.
-                let is_late = begin.elapsed() > THROWN_WITHIN;
-                self.is_down.fetch_or(is_late, Ordering::Relaxed);
-                if self.is_down.load(Ordering::Relaxed) {
-                    break;
-                }
+        let mut looks = 0_u32;
+        while self.0.load(Ordering::Acquire) < times {
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS) && begin.elapsed() > THROWN_WITHIN {
+                return false;
             }
         }
-        false
+        true
     }
 }
 
