@@ -35,14 +35,8 @@ pub fn per_second(rate: f64) -> String {
 /// A count with commas between thousands.
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.char_indices() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let thousands = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    thousands.collect::<Vec<_>>().join(",")
 }
 
 /// Three significant figures, without an exponent.
