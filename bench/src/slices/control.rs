@@ -9,7 +9,9 @@
 //! An atomic addition to a thread's own line would be no control: on an idle Zen 4 it costs 4.2 to
 //! 6.6 ticks, depending on what is in the store buffer.
 
+use std::array;
 use std::hint::black_box;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -24,7 +26,7 @@ const BATCHES: u32 = 4;
 const STREAMS: usize = 200;
 const LOADS: usize = 2_000;
 /// The length of a ring of words that fits into any first-level cache.
-const RING: usize = 512;
+const WORDS: usize = 512;
 /// What the figure of a row is for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Aim {
@@ -77,6 +79,20 @@ const SAME_DISTANCE: f64 = 2.0;
 pub(super) struct Price([u64; 2]);
 
 impl Price {
+    /// The price now.
+    pub(super) fn now() -> Price {
+        let least = |batch: &dyn Fn()| (0..BATCHES).map(|_| time(batch)).min().unwrap_or_default();
+        let ring = &*RING;
+        let load = || {
+            let mut at = 0;
+            for _ in 0..LOADS {
+                at = ring[at] as usize;
+            }
+            black_box(at);
+        };
+        Price([least(&streams), least(&load)])
+    }
+
     /// The higher price of both, for each operation.
     pub(super) fn worse(self, other: Price) -> Price {
         Price([0, 1].map(|which| self.0[which].max(other.0[which])))
@@ -114,37 +130,15 @@ pub(crate) fn stream(state: &mut [u64; 8]) {
     *f = black_box(*f);
 }
 
-/// What is timed.
-pub(super) struct Control {
-    ring: Vec<u32>,
-}
+/// What the loads walk round. Any odd step visits all of a ring whose length is a power of two.
+static RING: LazyLock<[u32; WORDS]> =
+    LazyLock::new(|| array::from_fn(|at| ((at + 197) % WORDS) as u32));
 
-impl Control {
-    pub(super) fn new() -> Control {
-        // Any odd step visits all of a ring whose length is a power of two.
-        let ring = (0..RING).map(|at| ((at + 197) % RING) as u32).collect();
-        Control { ring }
-    }
-
-    /// The cost of the instructions while other threads time the same. A thread that waits by
-    /// spinning leaves most of a shared core to the other.
-    pub(super) fn at_once() -> u64 {
-        let mut all: [u64; AT_ONCE] = std::array::from_fn(|_| time(streams));
-        *all.select_nth_unstable(AT_ONCE / 2).1
-    }
-
-    /// The price now.
-    pub(super) fn price(&self) -> Price {
-        let least = |batch: &dyn Fn()| (0..BATCHES).map(|_| time(batch)).min().unwrap_or_default();
-        let load = || {
-            let mut at = 0;
-            for _ in 0..LOADS {
-                at = self.ring[at] as usize;
-            }
-            black_box(at);
-        };
-        Price([least(&streams), least(&load)])
-    }
+/// The cost of the instructions while other threads time the same. A thread that waits by spinning
+/// leaves most of a shared core to the other.
+pub(super) fn instructions_at_once() -> u64 {
+    let mut all: [u64; AT_ONCE] = array::from_fn(|_| time(streams));
+    *all.select_nth_unstable(AT_ONCE / 2).1
 }
 
 fn time(batch: impl Fn()) -> u64 {
@@ -415,7 +409,7 @@ mod tests {
 
     #[test]
     fn the_control_has_a_price() {
-        let Price(price) = Control::new().price();
+        let Price(price) = Price::now();
         assert!(price.iter().all(|ticks| *ticks > 0), "{price:?}");
     }
 }

@@ -21,7 +21,7 @@ use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use scopeguard::{ScopeGuard, defer_on_unwind, guard};
 
-use super::control::{Ball, Control};
+use super::control::{Ball, instructions_at_once};
 use super::judge::Span;
 use super::{Aim, Part, Row, WARM_UP, verdict};
 use crate::clock::{now, thread_cpu_time};
@@ -169,7 +169,7 @@ impl<'a> Crew<'a> {
         self.here.fetch_add(1, Ordering::AcqRel);
         self.wait(|| self.here.load(Ordering::Acquire) == row.threads);
         let are_placed = row.threads > 1 && !self.is_crowded;
-        let at_once = if are_placed { Control::at_once() } else { 0 };
+        let at_once = if are_placed { instructions_at_once() } else { 0 };
         let distance = if are_placed { self.ball.throw(me) } else { None };
         // Threads of its own may still be about to end.
         let others = || match row.sleeps {

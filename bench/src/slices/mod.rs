@@ -32,7 +32,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use crate::Host;
 use crate::clock::ticks;
 pub(crate) use control::{Aim, STREAM, stream};
-use control::{Control, Distances, Price, Prices};
+use control::{Distances, Price, Prices};
 pub use crew::own_cpus;
 use crew::{Crew, cores, raised, raised_session};
 pub(crate) use crew::{pinned, spin_until};
@@ -325,7 +325,6 @@ pub(crate) fn run(
             crew: &crew,
             rows,
             draws: rows.iter().map(Draws::of).collect(),
-            control: Control::new(),
             prices: Prices::default(),
             distances: Distances::default(),
             cores: cores(&crew.cpus),
@@ -345,7 +344,6 @@ struct Run<'r, 'a> {
     crew: &'r Crew<'a>,
     rows: &'a [Row<'a>],
     draws: Vec<Draws>,
-    control: Control,
     prices: Prices,
     /// Of slices whose threads shared no core.
     distances: Distances,
@@ -394,7 +392,7 @@ impl Run<'_, '_> {
     /// Draws slices of these rows, pass by pass, while the threads keep their CPUs.
     fn burst(&mut self, mut rows: Vec<usize>, threads: usize) {
         let begin = Instant::now();
-        let mut price = self.control.price();
+        let mut price = Price::now();
         self.prices.add(price);
         let place = (threads > 1 && self.lost > 0 && !self.wanted.pin).then_some(self.lost);
         let burst = self.crew.muster(threads, place);
@@ -433,7 +431,7 @@ impl Run<'_, '_> {
         let (row, draws) = (&self.rows[number], &mut self.draws[number]);
         let slice = draws.is_calibrated.then_some(draws.cpu.len() as u32);
         let spans = self.crew.slice(number, draws.count, slice);
-        let after = self.control.price();
+        let after = Price::now();
         let at_once = spans.iter().map(|span| span.at_once).max().unwrap_or_default();
         let seen = Seen {
             price: before.worse(after),

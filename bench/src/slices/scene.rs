@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::control::{Ball, Control, Distances, Price, Prices};
+use super::control::{Ball, Distances, Price, Prices, instructions_at_once};
 use super::crew::{cores, own_cpus, pinned, spin_until};
 use super::judge::{Flaw, Judged, Span, judge_scene};
 use crate::clock::{cpu_time, now, thread_cpu_time};
@@ -74,7 +74,7 @@ impl Cue<'_> {
     /// If another thread has panicked before.
     pub(crate) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> Played<R> {
         self.meet();
-        let at_once = self.placed.map_or(0, |_| Control::at_once());
+        let at_once = self.placed.map_or(0, |_| instructions_at_once());
         let distance = self.placed.and_then(|me| self.ball.throw(me));
         // In this order before, and in the other one after: what looking takes is no worker's.
         let waited_before = run_delay_ns();
@@ -138,7 +138,6 @@ pub(crate) struct Scene<R> {
     misplaced: Option<Flaw>,
 }
 
-static CONTROL: LazyLock<Control> = LazyLock::new(Control::new);
 /// Of callers before their scenes, that is alone; and of the scenes.
 static SEEN: LazyLock<Mutex<(Prices, Distances)>> = LazyLock::new(Mutex::default);
 
@@ -157,7 +156,7 @@ impl<R: Send> Scene<R> {
     ) -> (Scene<R>, M) {
         let (acting, cpus) = (acts.len(), own_cpus());
         let is_crowded = cpus.len() < acting;
-        let price = CONTROL.price();
+        let price = Price::now();
         SEEN.lock().0.add(price);
         let (ready, stop, ball) = (&AtomicUsize::new(0), &AtomicI32::new(0), &Ball::default());
         let threads = acting + 1;
@@ -357,7 +356,7 @@ mod tests {
     /// It was taken for good where the cache line was not passed in time.
     #[test]
     fn a_core_that_threads_share_was_seen_only_where_their_distance_was() {
-        let price = CONTROL.price();
+        let price = Price::now();
         SEEN.lock().0.add(price);
         let of = |at_once| {
             let one = || played(Span { at_once, ..Span::default() });
