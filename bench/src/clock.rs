@@ -1,7 +1,7 @@
 //! The cheapest clock there is, for single operations that take less time than `Instant` does.
 //!
 //! On x86 the time-stamp counter, which every CPU since about 2008 advances at one rate;
-//! elsewhere `Instant`, in nanoseconds. Neither waits for earlier instructions to end, so that an
+//! elsewhere the system's, in nanoseconds. Neither waits for earlier instructions to end, so an
 //! operation of a few nanoseconds may be seen in part only: good for tails, not for means, which
 //! are measured over whole loops. `rivals_ticks` in `c/ticks.h` is the same clock.
 
@@ -25,6 +25,11 @@ pub(crate) fn thread_cpu_time() -> Duration {
     read(ClockId::ThreadCPUTime)
 }
 
+/// The time since some moment, the same for all threads.
+pub(crate) fn now() -> Duration {
+    read(ClockId::Monotonic)
+}
+
 fn read(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -42,8 +47,7 @@ pub(crate) fn ticks() -> u64 {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
-    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    BEGIN.elapsed().as_nanos() as u64
+    now().as_nanos() as u64
 }
 
 /// Ticks from `begin` to now, as they are kept in samples: those that do not fit are as long as
@@ -116,13 +120,9 @@ mod tests {
         let (clock, instant) = (ticks(), Instant::now());
         while instant.elapsed() < Duration::from_millis(1) {}
         let ticked = ticks_since(clock);
-        let longest = clock_upper_bound(instant);
+        // With room for the comparison of the clocks that may run meanwhile.
+        let longest = instant.elapsed().as_nanos() as f64 * 1.1;
         let ns = quantile_ns(&mut [ticked], 1.0);
         assert!(ns > 0.9e6 && ns < longest, "{ns} ns are not from 0.9 ms to {longest} ns");
-    }
-
-    /// What has passed since, with room for the comparison of the clocks that may run meanwhile.
-    fn clock_upper_bound(since: Instant) -> f64 {
-        since.elapsed().as_nanos() as f64 * 1.1
     }
 }

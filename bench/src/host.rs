@@ -66,24 +66,16 @@ pub(crate) fn spend() {
 /// again, 25 times at worst.
 #[cfg(test)]
 pub(crate) struct Quiet {
-    stops: std::sync::Arc<std::sync::atomic::AtomicBool>,
-    _turn: std::sync::MutexGuard<'static, ()>,
+    /// What stops it.
+    pub(crate) stops: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    _turn: parking_lot::MutexGuard<'static, ()>,
 }
 
 #[cfg(test)]
 impl Default for Quiet {
     fn default() -> Self {
-        static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-        let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Self { stops: Default::default(), _turn: turn }
-    }
-}
-
-#[cfg(test)]
-impl Quiet {
-    /// What stops it.
-    pub(crate) fn flag(&self) -> std::sync::Arc<std::sync::atomic::AtomicBool> {
-        std::sync::Arc::clone(&self.stops)
+        static TURN: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+        Self { _turn: TURN.lock(), stops: Default::default() }
     }
 }
 

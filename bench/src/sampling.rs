@@ -40,21 +40,17 @@ pub fn begin() -> Result<Write, Error> {
 
 #[cfg(feature = "sampling")]
 fn write(guard: &pprof::ProfilerGuard<'_>, path: &Path) -> Result<(), Error> {
-    use std::fmt::Write as _;
     let report = guard
         .report()
         .build()
         .map_err(|error| Error::Unsupported(format!("cannot read the samples: {error}")))?;
-    let mut text = String::new();
-    for (frames, count) in &report.data {
+    let stacks = report.data.iter().filter_map(|(frames, count)| {
         let names = frames.frames.iter().rev().flat_map(|inlined| inlined.iter().rev());
         let stack: Vec<String> = names.map(|symbol| symbol.name().replace(';', ",")).collect();
         // A sample of which no frame could be unwound says nothing.
-        if !stack.is_empty() {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{} {count}", stack.join(";").trim_start());
-        }
-    }
+        (!stack.is_empty()).then(|| format!("{} {count}\n", stack.join(";").trim_start()))
+    });
+    let text: String = stacks.collect();
     let doing = || format!("cannot write {}", path.display());
     std::fs::write(path, text).map_err(|error| Error::Io { doing: doing(), error })
 }

@@ -153,17 +153,6 @@ pub(crate) trait Replace: Default + Send + Sync + 'static {
     fn flush(&self) {}
 }
 
-/// What a design gives for a method, or else what is usual.
-macro_rules! given {
-    (; $usual:expr) => {
-        $usual
-    };
-    ($given:expr; $usual:expr) => {
-        $given
-    };
-}
-pub(crate) use given;
-
 /// [`Replace`] for a design, by what is its own: its place of a `T` and what a thread holds, and an
 /// expression for each method. Without `thread` nothing is held. Its freed objects are counted
 /// apart. Designs that differ by a type say where, by `freed`: a static in their impl would be one
@@ -199,10 +188,8 @@ macro_rules! replace {
             }
 
             fn freed() -> &'static ::quiescence::sync::Counter {
-                $crate::serve::given!($($freed)?; {
-                    static FREED: ::quiescence::sync::Counter = ::quiescence::sync::Counter::new();
-                    &FREED
-                })
+                static FREED: ::quiescence::sync::Counter = ::quiescence::sync::Counter::new();
+                [$($freed,)? &FREED][0]
             }
 
             #[inline(always)]

@@ -317,12 +317,8 @@ mod tests {
             let side: Vec<f64> = (0..rounds).map(|n| 0.9 + 0.2 * (n % 10) as f64 / 9.0).collect();
             difference_at_most(&paired_ratio(&side, &vec![1.0; rounds])).expect("a tie")
         };
-        assert!(
-            bound(10) > bound(100) && bound(100) > bound(1_000),
-            "{} {}",
-            bound(10),
-            bound(100)
-        );
+        let bounds = [10, 100, 1_000].map(bound);
+        assert!(bounds.is_sorted_by(|fewer, more| fewer > more), "{bounds:?}");
     }
 
     #[test]
@@ -339,13 +335,19 @@ mod tests {
         }
     }
 
+    /// How many of so many intervals of 15 rounds miss the true median: of values that are drawn
+    /// by inverting their distribution.
+    fn missed(trials: u32, median: f64, miss: f64, value: fn(f64) -> f64) -> usize {
+        let mut generator = ChaCha8Rng::seed_from_u64(1);
+        let mut draw = || (0..15).map(|_| value(generator.random())).collect::<Vec<_>>();
+        let is_miss = |_: &u32| !is_tie(&surer_ratio(&draw(), &[median; 15], miss));
+        (0..trials).filter(is_miss).count()
+    }
+
     /// A bootstrap of the median, as `rcu compare` had it, missed seven times in a thousand.
     #[test]
     fn an_interval_that_is_to_miss_in_two_of_a_thousand_misses_no_more() {
-        let mut generator = ChaCha8Rng::seed_from_u64(1);
-        let mut draw = || (0..15).map(|_| 0.5 + generator.random::<f64>()).collect::<Vec<_>>();
-        let is_miss = |_: &u32| !is_tie(&surer_ratio(&draw(), &[1.0; 15], 0.002));
-        let missed = (0..40_000).filter(is_miss).count();
+        let missed = missed(40_000, 1.0, 0.002, |uniform| 0.5 + uniform);
         // The exact chance for 15 rounds is 0.1 %; four standard deviations more.
         assert!(missed <= 64, "{missed} of 40,000");
     }
@@ -360,17 +362,9 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_true_median_about_as_often_as_it_says() {
-        // Skewed values with median ln 2, drawn by inverting the exponential distribution.
-        let mut generator = ChaCha8Rng::seed_from_u64(1);
-        let mut draw = || -(1.0 - generator.random::<f64>()).ln();
-        let trials = 4000;
-        let mut missed = 0;
-        for _ in 0..trials {
-            let values: Vec<f64> = (0..15).map(|_| draw()).collect();
-            let ratio = paired_ratio(&values, &[std::f64::consts::LN_2; 15]);
-            missed += usize::from(!is_tie(&ratio));
-        }
+        // Skewed values, of the exponential distribution.
+        let missed = missed(4_000, std::f64::consts::LN_2, MISS, |uniform| -(1.0 - uniform).ln());
         // The exact chance for 15 rounds is 3.5 %; four standard deviations to either side.
-        assert!((94..=187).contains(&missed), "{missed} of {trials} missed");
+        assert!((94..=187).contains(&missed), "{missed} of 4,000 missed");
     }
 }

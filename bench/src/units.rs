@@ -2,13 +2,15 @@
 
 /// A time in nanoseconds with the unit that keeps it short.
 pub fn nanoseconds(ns: f64) -> String {
-    match ns {
-        ns if !ns.is_finite() => "–".to_owned(),
-        ns if ns < 999.5 => format!("{} ns", figures(ns)),
-        ns if ns < 999.5e3 => format!("{} µs", figures(ns / 1e3)),
-        ns if ns < 999.5e6 => format!("{} ms", figures(ns / 1e6)),
-        ns => format!("{} s", figures(ns / 1e9)),
-    }
+    let text = in_units(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]);
+    if ns.is_finite() { text } else { figures(ns) }
+}
+
+/// In the first of these units of which it is one at least, once it is rounded, or else the last.
+fn in_units(value: f64, units: &[(f64, &str)]) -> String {
+    let fitting = units.iter().find(|(one, _)| value >= 0.9995 * one);
+    let (one, unit) = fitting.unwrap_or(&units[units.len() - 1]);
+    format!("{} {unit}", figures(value / one))
 }
 
 /// A size with the binary unit that keeps it short.
@@ -27,23 +29,14 @@ pub fn bytes(bytes: u64) -> String {
 
 /// A rate with the prefix that keeps it short.
 pub fn per_second(rate: f64) -> String {
-    let units = [(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s")];
-    let fitting = units.into_iter().find(|(one, _)| rate >= 0.9995 * one);
-    let (one, unit) = fitting.unwrap_or((1.0, "/s"));
-    format!("{} {unit}", figures(rate / one))
+    in_units(rate, &[(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")])
 }
 
 /// A count with commas between thousands.
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.char_indices() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let thousands = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    thousands.collect::<Vec<_>>().join(",")
 }
 
 /// Three significant figures, without an exponent.

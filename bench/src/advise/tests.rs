@@ -10,6 +10,7 @@ use crate::cases::loops::tests::Forgets;
 use crate::cases::object::turn;
 use crate::cases::tools::Random;
 use crate::common::threads::threads;
+use crate::freed::drain;
 use crate::serve::Copied;
 use crate::shapes::*;
 use crate::slices::Part;
@@ -152,22 +153,19 @@ fn every_design_reads_whole_values_shows_the_last_updates_and_frees_all_in_the_e
             ::quiescence::barrier();
         }
         if design.name == "crossbeam-epoch" {
-            drain_crossbeam(|| freed() == made);
+            // It has no barrier, and its collector is shared with the tests that run meanwhile: it
+            // is asked again and again, and far more often than their whole run takes.
+            drain(
+                10_000_000,
+                || made.abs_diff(freed()),
+                || {
+                    ::crossbeam_epoch::pin().flush();
+                    std::thread::yield_now();
+                },
+            );
         }
         assert_eq!(freed(), made, "{of} leaks");
     });
-}
-
-/// crossbeam has no barrier, and its collector is shared with the tests that run meanwhile: ask
-/// again and again, and far more often than their whole run takes.
-fn drain_crossbeam(is_done: impl Fn() -> bool) {
-    for _ in 0..10_000_000 {
-        if is_done() {
-            return;
-        }
-        ::crossbeam_epoch::pin().flush();
-        std::thread::yield_now();
-    }
 }
 
 #[test]
@@ -181,7 +179,7 @@ fn a_race_gives_every_design_figures_or_a_reason_and_can_be_repeated() {
             assert_eq!(series.checksum_errors, 0, "{workload:?} {}", design.name);
             assert_ne!(series.ns.is_empty(), series.missing.is_none(), "{series:?}");
             assert!(series.ns.len() <= series.cpu_ns.len() && run.rows == 1, "{series:?}");
-            host.flag().store(true, Ordering::Relaxed);
+            host.stops.store(true, Ordering::Relaxed);
         }
     });
 }

@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::getppid;
 use rustix::thread::{MembarrierCommand, membarrier};
 
-use super::Made;
-use super::one_cpu::register_membarrier;
-use crate::slices::{Part, Row, pinned};
+use crate::slices::{Missing, Part, Row, pinned, spin_until};
 
 /// A thread that has said it parks does so within this time, on a machine that does little else.
 const UNTIL_PARKED: Duration = Duration::from_micros(50);
@@ -19,9 +17,9 @@ const SLEEP: Duration = Duration::from_millis(1);
 
 /// What is timed for the figure of this name, on the first CPUs that this process may use; nothing
 /// of figures of other files.
-pub(super) fn row(id: &str, cpus: [usize; 2]) -> Option<Made> {
-    Some(Ok(match id {
-        "interrupt" => return Some(interrupt()),
+pub(super) fn row(id: &str, cpus: [usize; 2]) -> Option<Row<'static>> {
+    Some(match id {
+        "interrupt" => interrupt(),
         "system_call" => Row::new(1, |part| part.times(|| _ = black_box(getppid()))),
         "switch" => switch(cpus[0]),
         // What the thread that wakes another one pays.
@@ -41,7 +39,18 @@ pub(super) fn row(id: &str, cpus: [usize; 2]) -> Option<Made> {
             before.elapsed()
         }),
         _ => return None,
-    }))
+    })
+}
+
+/// Asks the kernel for membarriers of this process.
+pub(super) fn register_membarrier() -> Result<(), Missing> {
+    membarrier(MembarrierCommand::RegisterPrivateExpedited).map_err(|_| Missing::NoMembarrier)
+}
+
+/// One private expedited membarrier.
+pub(super) fn heavy_fence() {
+    let fenced = membarrier(MembarrierCommand::PrivateExpedited);
+    assert!(fenced.is_ok(), "refused it was not when it was registered");
 }
 
 /// Something that sleeps, once for each count, beside so many threads of its own; how long each
@@ -109,24 +118,18 @@ fn wake_up(
             let _pinned = pinned(cpus[0]);
             let mut took_ns = 0;
             for round in 1..=count {
-                while parked.load(Ordering::Relaxed) < round {
-                    spin_loop();
-                }
+                spin_until(false, || parked.load(Ordering::Relaxed) >= round);
                 let announced = Instant::now();
-                while announced.elapsed() < UNTIL_PARKED {
-                    spin_loop();
-                }
-                woken_at.store(0, Ordering::Relaxed);
+                spin_until(false, || announced.elapsed() >= UNTIL_PARKED);
                 let before = base.elapsed().as_nanos() as u64;
                 sleeper.thread().unpark();
                 let after = base.elapsed().as_nanos() as u64;
-                let ran_at = loop {
+                let mut ran_at = 0;
+                spin_until(false, || {
                     // Acquire, of the Release above.
-                    match woken_at.load(Ordering::Acquire) {
-                        0 => spin_loop(),
-                        at => break at,
-                    }
-                };
+                    ran_at = woken_at.swap(0, Ordering::Acquire);
+                    ran_at > 0
+                });
                 took_ns += timed(before, after, ran_at);
             }
             Duration::from_nanos(took_ns)
@@ -137,8 +140,7 @@ fn wake_up(
 
 /// What a CPU loses to the interrupt of another CPU's `membarrier`: by how much less a thread
 /// counts there.
-fn interrupt() -> Made {
-    register_membarrier()?;
+fn interrupt() -> Row<'static> {
     let counter = AtomicU64::new(0);
     let body = move |part: &Part<'_>| {
         if part.me > 0 {
@@ -155,20 +157,11 @@ fn interrupt() -> Made {
             let ns = begin.elapsed().as_nanos() as f64;
             ((counter.load(Ordering::Relaxed) - from) as f64 / ns, ns)
         };
-        let (disturbed, ns) = watch(&|_| {
-            for _ in 0..part.count {
-                let fenced = membarrier(MembarrierCommand::PrivateExpedited);
-                assert!(fenced.is_ok(), "refused it was not when it was registered");
-            }
-        });
+        let (disturbed, ns) = watch(&|_| (0..part.count).for_each(|_| heavy_fence()));
         let as_long = Duration::from_nanos(ns as u64);
-        let (undisturbed, _) = watch(&|begin| {
-            while begin.elapsed() < as_long {
-                spin_loop();
-            }
-        });
+        let (undisturbed, _) = watch(&|begin| spin_until(false, || begin.elapsed() >= as_long));
         let lost = if undisturbed > 0.0 { (1.0 - disturbed / undisturbed).max(0.0) } else { 0.0 };
         Duration::from_nanos((lost * ns) as u64)
     };
-    Ok(Row { timed: 1, ..Row::new(2, body) })
+    Row { timed: 1, ..Row::new(2, body) }
 }

@@ -35,9 +35,6 @@ pub struct Machine {
     pub memory_available_bytes: Option<u64>,
 }
 
-/// What is timed for a figure, or why it cannot be.
-type Made = Result<Row<'static>, Missing>;
-
 /// A figure.
 #[derive(Debug, Deserialize)]
 struct Figure {
@@ -142,43 +139,46 @@ fn wanted(quick: bool, pin: bool) -> Wanted {
 pub fn measure(machine: &Machine, quick: bool, pin: bool, host: &mut dyn Host) -> Costs {
     let (mut costs, mut rows, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for (place, &Figure { id, name, cpus, published_ns }) in LISTED.figures.iter().enumerate() {
-        let made = machine.row(id, cpus);
-        let (threads, missing) = match &made {
-            Ok(row) => (row.threads + row.sleeps.unwrap_or(0) as usize, None),
-            Err(missing) => (0, Some(missing.clone())),
-        };
         let detail = machine.chase_bytes(id).map(|bytes| format!(" ({})", units::bytes(bytes)));
         let name = format!("{name}{}", detail.unwrap_or_default());
-        costs.push(Cost { id, name, threads, ns: None, missing, published_ns });
-        if let Ok(row) = made {
-            rows.push(row);
-            places.push(place);
+        let mut cost = Cost { id, name, threads: 0, ns: None, missing: None, published_ns };
+        match machine.row(id, cpus) {
+            Ok(row) => {
+                cost.threads = row.threads + row.sleeps.unwrap_or(0) as usize;
+                rows.push(row);
+                places.push(place);
+            }
+            Err(missing) => cost.missing = Some(missing),
         }
+        costs.push(cost);
     }
     let (measured, mut run) = slices::run(&rows, &wanted(quick, pin), host);
-    for (place, measured) in places.into_iter().zip(measured) {
+    for (&place, measured) in places.iter().zip(measured) {
         let cost = &mut costs[place];
-        let changed = possible::change_midway(&measured.values, cost.threads);
-        run.without_figure += u32::from(changed.is_some());
+        let changed = possible::unsteady(&measured.values, cost.threads);
         cost.missing = measured.missing.or(changed);
         cost.ns = cost.missing.is_none().then(|| spread(&measured.values));
     }
-    run.without_figure += possible::throw_away(&mut costs);
+    possible::throw_away(&mut costs);
+    run.without_figure = places.iter().filter(|place| costs[**place].ns.is_none()).count() as u32;
     Costs { published: published(), rows: costs, run, section_ns: SECTION_NS }
 }
 
 impl Machine {
     /// What is timed for the figure of this name, which needs so many CPUs.
-    fn row(&self, id: &str, cpus: usize) -> Made {
+    fn row(&self, id: &str, cpus: usize) -> Result<Row<'static>, Missing> {
         if self.cpus.len().max(1) < cpus {
             return Err(Missing::NeedsCpus(cpus));
         }
         if let Some(bytes) = self.chase_bytes(id) {
             return Ok(one_cpu::dependent_load(bytes));
         }
+        if ["membarrier", "membarrier_beside_reader", "interrupt"].contains(&id) {
+            kernel::register_membarrier()?;
+        }
         let first = [0, 1].map(|number| self.cpus.get(number).copied().unwrap_or(0));
         let row = one_cpu::row(id, cpus).or_else(|| two_cpus::row(id));
-        row.or_else(|| kernel::row(id, first)).expect("each figure of the list is timed")
+        Ok(row.or_else(|| kernel::row(id, first)).expect("each figure of the list is timed"))
     }
 
     /// How much to walk over so that a load finds its line in the level of this figure and in none

@@ -9,10 +9,9 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use crossbeam_utils::CachePadded;
 use quiescence::Rcu;
 use rustix::mm::{Advice, madvise};
-use rustix::thread::{MembarrierCommand, membarrier};
 
-use super::Made;
-use crate::slices::{Missing, Part, Row, STREAM, stream};
+use super::kernel::heavy_fence;
+use crate::slices::{Part, Row, STREAM, stream};
 
 /// Bytes of a cache line, and how many `u32` it holds.
 const LINE_BYTES: u64 = 64;
@@ -23,12 +22,19 @@ const HUGE_BYTES: usize = 2 << 20;
 
 /// What is timed for the figure of this name, in so many threads; nothing of figures of other
 /// files.
-pub(super) fn row(id: &str, threads: usize) -> Option<Made> {
+pub(super) fn row(id: &str, threads: usize) -> Option<Row<'static>> {
     // Relaxed: the order is not what is timed, and on x86 costs nothing more.
     let increment = |word: &AtomicU64| _ = word.fetch_add(1, Ordering::Relaxed);
-    Some(Ok(match id {
-        "instruction" => instruction(),
-        "clock_cycle" => clock_cycle(),
+    Some(match id {
+        // Among others that do not wait for it.
+        "instruction" => steps(STREAM, [1, 2, 3, 4, 5, 6, 7, 8], stream),
+        // A chain of additions and exclusive-ors, each of which waits for the last one.
+        "clock_cycle" => steps(2 * 16, [1_u64, 2], |[a, b]| {
+            for _ in 0..16 {
+                *a = a.wrapping_add(*b);
+                *b ^= *a;
+            }
+        }),
         "atomic_increment" | "shared_increment" => with(threads, AtomicU64::default, increment),
         "cmpxchg_atomic_increment" => with(1, AtomicU64::default, |word| {
             // Relaxed, as above. No other thread writes the word, so the exchange succeeds.
@@ -45,22 +51,18 @@ pub(super) fn row(id: &str, threads: usize) -> Option<Made> {
         }),
         "rcu_read" | "shared_rcu_read" => with(threads, || Rcu::new(0_u64), rcu_read),
         "rcu_read_reader" => rcu_read_with_reader(),
-        "membarrier" => return Some(heavy_fence()),
-        "membarrier_beside_reader" => return Some(heavy_fence().map(beside_a_reader)),
-        "grace_period" => grace_period(),
-        "grace_period_beside_reader" => beside_a_reader(grace_period()),
+        "membarrier" => with(1, || (), |()| heavy_fence()),
+        "membarrier_beside_reader" => beside_a_reader(row("membarrier", 1)?),
+        "grace_period" => with(1, || (), |()| quiescence::synchronize()),
+        "grace_period_beside_reader" => beside_a_reader(row("grace_period", 1)?),
         "pause" => with(1, || (), |()| spin_loop()),
         "allocate" => with(1, || (), |()| _ = black_box(Vec::<u8>::with_capacity(black_box(256)))),
         _ => return None,
-    }))
+    })
 }
 
 fn rcu_read(value: &Rcu<u64>) {
     black_box(*value.load(&quiescence::read()));
-}
-
-fn grace_period() -> Row<'static> {
-    with(1, || (), |()| quiescence::synchronize())
 }
 
 /// `once`, again and again, with the same thing in all threads; its neighbours are kept away.
@@ -80,32 +82,19 @@ fn with<T: Send + Sync + 'static>(
     if threads == 1 { row.even() } else { row }
 }
 
-/// One instruction among others that do not wait for it.
-fn instruction() -> Row<'static> {
-    let body = |part: &Part<'_>| {
-        let mut state = black_box([1, 2, 3, 4, 5, 6, 7, 8]);
-        let took = part.times(|| stream(&mut state));
+/// So many steps at a time, which change a state that only they have.
+fn steps<S: Copy + Sync + 'static>(
+    count: u64,
+    begin: S,
+    step: impl Fn(&mut S) + Sync + 'static,
+) -> Row<'static> {
+    let body = move |part: &Part<'_>| {
+        let mut state = black_box(begin);
+        let took = part.times(|| step(&mut state));
         black_box(state);
         took
     };
-    Row::new(1, body).of(STREAM).even()
-}
-
-/// One clock cycle: a chain of additions and exclusive-ors, each of which waits for the last one.
-fn clock_cycle() -> Row<'static> {
-    const STEPS: u64 = 2 * 16;
-    let body = |part: &Part<'_>| {
-        let (mut a, mut b) = black_box((1_u64, 2_u64));
-        let took = part.times(|| {
-            for _ in 0..16 {
-                a = a.wrapping_add(b);
-                b ^= a;
-            }
-        });
-        black_box((a, b));
-        took
-    };
-    Row::new(1, body).of(STEPS).even()
+    Row::new(1, body).of(count).even()
 }
 
 /// One load that waits for the load before it, over this many bytes in an order that no
@@ -180,21 +169,6 @@ fn beside_a_reader(measured: Row<'static>) -> Row<'static> {
         _ => part.until_over(|| rcu_read(&value)),
     };
     Row { timed: 1, ..Row::new(2, body) }
-}
-
-/// One private expedited membarrier.
-fn heavy_fence() -> Made {
-    register_membarrier()?;
-    let fence = |(): &()| {
-        let fenced = membarrier(MembarrierCommand::PrivateExpedited);
-        assert!(fenced.is_ok(), "refused it was not when it was registered");
-    };
-    Ok(with(1, || (), fence))
-}
-
-/// Asks the kernel for membarriers of this process.
-pub(super) fn register_membarrier() -> Result<(), Missing> {
-    membarrier(MembarrierCommand::RegisterPrivateExpedited).map_err(|_| Missing::NoMembarrier)
 }
 
 #[cfg(test)]

@@ -15,34 +15,28 @@ const HALVES: [f64; 2] = [1.05, 1.10];
 /// Two figures that may be equal differ by this factor.
 const EQUAL: f64 = 0.9;
 
-/// That the price changed in the middle of the run, of a figure of so many threads whose slices
-/// cost this, in the order in which they were drawn.
-pub(super) fn change_midway(values: &[f64], threads: usize) -> Option<Missing> {
+/// Why a figure of so many threads is none: its price changed in the middle of the run, or it had
+/// two. Of slices that cost this, in the order in which they were drawn.
+pub(super) fn unsteady(values: &[f64], threads: usize) -> Option<Missing> {
     let (first, second) = values.split_at(values.len() / 2);
-    let medians =
-        [first, second].map(|half| if half.is_empty() { 0.0 } else { spread(half).median });
-    let [low, high] = [medians[0].min(medians[1]), medians[0].max(medians[1])];
-    let is_steady = first.is_empty() || high <= HALVES[usize::from(threads > 1)] * low;
-    (!is_steady).then_some(Missing::Unsteady { between: [low, high] })
+    if first.is_empty() {
+        return None;
+    }
+    let [first, second] = [first, second].map(|half| spread(half).median);
+    let (all, halves) = (spread(values), HALVES[usize::from(threads > 1)]);
+    let spans = [(first.min(second), first.max(second), halves), (all.low, all.high, STEADY)];
+    let (low, high, _) = spans.into_iter().find(|(low, high, most)| *high > most * low)?;
+    Some(Missing::Unsteady { between: [low, high] })
 }
 
-/// Throws away the figures that cannot be, and says why in their place; how many these are.
-pub(super) fn throw_away(costs: &mut [Cost]) -> u32 {
-    let missing = |costs: &[Cost]| costs.iter().filter(|cost| cost.ns.is_none()).count() as u32;
-    let before = missing(costs);
+/// Throws away the figures that cannot be, and says why in their place.
+pub(super) fn throw_away(costs: &mut [Cost]) {
     let ns = |costs: &[Cost], id| costs.iter().find(|cost| cost.id == id)?.ns.map(|ns| ns.median);
     let drop = |costs: &mut [Cost], id, why| {
-        let cost = costs.iter_mut().find(|cost| cost.id == id);
-        if let Some(cost) = cost {
+        if let Some(cost) = costs.iter_mut().find(|cost| cost.id == id) {
             (cost.ns, cost.missing) = (None, Some(Missing::Impossible(why)));
         }
     };
-    for cost in &mut *costs {
-        if let Some(ns) = cost.ns.filter(|ns| ns.high > STEADY * ns.low) {
-            (cost.ns, cost.missing) =
-                (None, Some(Missing::Unsteady { between: [ns.low, ns.high] }));
-        }
-    }
     for &(id, least, most) in &LISTED.hits_ns {
         if let Some(hit) = ns(costs, id).filter(|ns| *ns < least || *ns > most) {
             drop(costs, id, format!("{} for a hit of a cache", units::nanoseconds(hit)));
@@ -57,14 +51,12 @@ pub(super) fn throw_away(costs: &mut [Cost]) -> u32 {
             drop(costs, more, why);
         }
     }
-    missing(costs) - before
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::costs::tests;
-    use crate::statistics::Spread;
 
     fn cost(id: &'static str, ns: f64) -> Cost {
         tests::cost(id, Some(ns))
@@ -73,7 +65,8 @@ mod tests {
     #[test]
     fn a_hit_of_the_second_cache_does_not_take_as_long_as_memory() {
         let mut costs = [cost("l1_hit", 1.5), cost("l2_hit", 620.0), cost("main_memory", 700.0)];
-        assert_eq!(throw_away(&mut costs), 1);
+        throw_away(&mut costs);
+        assert_eq!(costs.each_ref().map(|cost| cost.ns.is_some()), [true, false, true]);
         let why = costs[1].missing.as_ref().unwrap().to_string();
         assert_eq!(why, "thrown away: 620 ns for a hit of a cache");
     }
@@ -88,30 +81,28 @@ mod tests {
             cost("cpu_local_lock", 7.5),
             cost("read_lock", 5.0),
             cost("shared_increment", 8.5),
-            cost("shared_lock", 30.0),
         ];
-        costs[7].ns = Some(Spread { median: 30.0, low: 25.0, high: 50.0 });
-        assert_eq!(throw_away(&mut costs), 4);
+        throw_away(&mut costs);
         let left = |cost: &&Cost| cost.ns.is_some();
         let left: Vec<_> = costs.iter().filter(left).map(|cost| cost.id).collect();
         assert_eq!(left, ["l2_hit", "atomic_increment", "cpu_local_lock", "shared_increment"]);
         let why = costs[5].missing.as_ref().unwrap().to_string();
         assert_eq!(why, "thrown away: 5.00 ns, less than atomic_increment with 8.00 ns");
-        let why = costs[7].missing.as_ref().unwrap().to_string();
-        assert_eq!(why, "it took 25.0 ns as often as 50.0 ns");
     }
 
     #[test]
     fn a_price_that_changes_in_the_middle_of_a_run_is_no_figure() {
         let values = [188.0, 190.0, 189.0, 240.0, 241.0, 239.0];
         let changed = Some(Missing::Unsteady { between: [189.0, 240.0] });
-        assert_eq!(change_midway(&values, 1), changed);
-        assert_eq!(change_midway(&[188.0, 240.0, 189.0, 241.0], 1), None, "it goes both ways");
+        assert_eq!(unsteady(&values, 1), changed);
+        assert_eq!(unsteady(&[188.0, 240.0, 189.0, 241.0], 1), None, "it goes both ways");
+        let why = unsteady(&[25.0, 50.0, 25.0, 50.0], 2).unwrap().to_string();
+        assert_eq!(why, "it took 25.0 ns as often as 50.0 ns");
         for (threads, is_steady) in [(1, false), (2, true)] {
-            assert_eq!(change_midway(&[100.0, 108.0], threads).is_none(), is_steady);
+            assert_eq!(unsteady(&[100.0, 108.0], threads).is_none(), is_steady);
         }
         for few in [&[][..], &[7.0]] {
-            assert_eq!(change_midway(few, 1), None);
+            assert_eq!(unsteady(few, 1), None);
         }
     }
 

@@ -11,20 +11,19 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
-use super::Made;
 use crate::slices::{Part, Row, spin_until};
 
 /// Lines moved in a turn: enough for the clock, few enough to stay in any first-level cache.
 const LINES: usize = 128;
 
 /// What is timed for the figure of this name; nothing of figures of other files.
-pub(super) fn row(id: &str) -> Option<Made> {
+pub(super) fn row(id: &str) -> Option<Row<'static>> {
     // Relaxed throughout: the turn orders the sides, and the cost is that of moving the line.
     let swap = |word: &AtomicU64, old: u64| {
         let swapped = word.compare_exchange(old, old + 1, Ordering::Relaxed, Ordering::Relaxed);
         debug_assert!(swapped.is_ok(), "a line was changed out of turn");
     };
-    Some(Ok(match id {
+    Some(match id {
         "atomic_increment_cache_transfer" => {
             transfer(|word, _| _ = word.fetch_add(1, Ordering::Relaxed))
         }
@@ -35,7 +34,7 @@ pub(super) fn row(id: &str) -> Option<Made> {
             transfer(move |word, _| swap(word, word.load(Ordering::Relaxed)))
         }
         _ => return None,
-    }))
+    })
 }
 
 /// Changing one line that the other CPU changed last, by a change that adds one to the word of this

@@ -9,13 +9,16 @@
 //! An atomic addition to a thread's own line would be no control: on an idle Zen 4 it costs 4.2 to
 //! 6.6 ticks, depending on what is in the store buffer.
 
+use std::array;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
 use crate::clock::{ns_of, ticks};
+use crate::statistics::median;
 
 /// A price is the least of this many batches: interrupts make the others dearer.
 const BATCHES: u32 = 4;
@@ -23,7 +26,7 @@ const BATCHES: u32 = 4;
 const STREAMS: usize = 200;
 const LOADS: usize = 2_000;
 /// The length of a ring of words that fits into any first-level cache.
-const RING: usize = 512;
+const WORDS: usize = 512;
 /// What the figure of a row is for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Aim {
@@ -76,6 +79,20 @@ const SAME_DISTANCE: f64 = 2.0;
 pub(super) struct Price([u64; 2]);
 
 impl Price {
+    /// The price now.
+    pub(super) fn now() -> Price {
+        let least = |batch: &dyn Fn()| (0..BATCHES).map(|_| time(batch)).min().unwrap_or_default();
+        let ring = &*RING;
+        let load = || {
+            let mut at = 0;
+            for _ in 0..LOADS {
+                at = ring[at] as usize;
+            }
+            black_box(at);
+        };
+        Price([least(&streams), least(&load)])
+    }
+
     /// The higher price of both, for each operation.
     pub(super) fn worse(self, other: Price) -> Price {
         Price([0, 1].map(|which| self.0[which].max(other.0[which])))
@@ -113,37 +130,15 @@ pub(crate) fn stream(state: &mut [u64; 8]) {
     *f = black_box(*f);
 }
 
-/// What is timed.
-pub(super) struct Control {
-    ring: Vec<u32>,
-}
+/// What the loads walk round. Any odd step visits all of a ring whose length is a power of two.
+static RING: LazyLock<[u32; WORDS]> =
+    LazyLock::new(|| array::from_fn(|at| ((at + 197) % WORDS) as u32));
 
-impl Control {
-    pub(super) fn new() -> Control {
-        // Any odd step visits all of a ring whose length is a power of two.
-        let ring = (0..RING).map(|at| ((at + 197) % RING) as u32).collect();
-        Control { ring }
-    }
-
-    /// The cost of the instructions while other threads time the same. A thread that waits by
-    /// spinning leaves most of a shared core to the other.
-    pub(super) fn at_once() -> u64 {
-        let mut all: [u64; AT_ONCE] = std::array::from_fn(|_| time(streams));
-        *all.select_nth_unstable(AT_ONCE / 2).1
-    }
-
-    /// The price now.
-    pub(super) fn price(&self) -> Price {
-        let least = |batch: &dyn Fn()| (0..BATCHES).map(|_| time(batch)).min().unwrap_or_default();
-        let load = || {
-            let mut at = 0;
-            for _ in 0..LOADS {
-                at = self.ring[at] as usize;
-            }
-            black_box(at);
-        };
-        Price([least(&streams), least(&load)])
-    }
+/// The cost of the instructions while other threads time the same. A thread that waits by spinning
+/// leaves most of a shared core to the other.
+pub(super) fn instructions_at_once() -> u64 {
+    let mut all: [u64; AT_ONCE] = array::from_fn(|_| time(streams));
+    *all.select_nth_unstable(AT_ONCE / 2).1
 }
 
 fn time(batch: impl Fn()) -> u64 {
@@ -159,6 +154,7 @@ fn streams() {
 }
 
 /// All prices of a run.
+#[derive(Default)]
 pub(super) struct Prices {
     /// In order of time.
     all: Vec<Price>,
@@ -175,10 +171,6 @@ const BEST_OF: usize = 10;
 const MEASURE: f64 = 1.02;
 
 impl Prices {
-    pub(super) const fn new() -> Prices {
-        Prices { all: Vec::new(), loads: Vec::new(), in_loads: Vec::new() }
-    }
-
     pub(super) fn add(&mut self, price: Price) {
         self.all.push(price);
         let loads = price.0[1];
@@ -219,13 +211,11 @@ impl Prices {
             return 0.0;
         }
         let drift = |which: usize| {
-            let median = |prices: &[Price]| {
-                let mut prices: Vec<u64> = prices.iter().map(|price| price.0[which]).collect();
-                prices.sort_unstable();
-                prices[third / 2] as f64
+            let middle = |prices: &[Price]| {
+                median(&mut Vec::from_iter(prices.iter().map(|price| price.0[which] as f64)))
             };
             let (first, last) =
-                (median(&self.all[..third]), median(&self.all[self.all.len() - third..]));
+                (middle(&self.all[..third]), middle(&self.all[self.all.len() - third..]));
             100.0 * (first / last).max(last / first) - 100.0
         };
         drift(0).max(drift(1))
@@ -234,23 +224,14 @@ impl Prices {
 
 /// A cache line that two threads pass back and forth. The time of a pass shows whether their CPUs
 /// are threads of one core, cores that share a cache, or farther apart.
-pub(super) struct Ball {
-    thrown: CachePadded<AtomicU64>,
-    is_down: CachePadded<AtomicBool>,
-}
+#[derive(Default)]
+pub(super) struct Ball(CachePadded<AtomicU64>);
 
 impl Ball {
-    /// A line that was not passed yet.
-    pub(super) const fn new() -> Ball {
-        let (thrown, is_down) = (AtomicU64::new(0), AtomicBool::new(false));
-        Ball { thrown: CachePadded::new(thrown), is_down: CachePadded::new(is_down) }
-    }
-
     /// Resets it, while no thread passes it.
     pub(super) fn reset(&self) {
-        // Relaxed: the thread that lets the others begin publishes both.
-        self.thrown.store(0, Ordering::Relaxed);
-        self.is_down.store(false, Ordering::Relaxed);
+        // Relaxed: the thread that lets the others begin publishes it.
+        self.0.store(0, Ordering::Relaxed);
     }
 
     /// Threads 0 and 1 pass the line while the others watch, until all have finished. Returns to
@@ -278,30 +259,26 @@ impl Ball {
 
     fn put(&self, times: u64) -> bool {
         // Release and Acquire: as if data on the line were handed over.
-        self.thrown.store(times, Ordering::Release);
+        self.0.store(times, Ordering::Release);
         true
     }
 
-    /// Waits until it was passed `times` times. Returns whether that was in time.
+    /// Waits until it was passed `times` times. Returns whether that was in time: threads that have
+    /// begun at once give up at once.
     fn wait(&self, times: u64, begin: Instant) -> bool {
-        for looks in 1_u32.. {
-            if self.thrown.load(Ordering::Acquire) >= times {
-                return true;
-            }
-            if looks.is_multiple_of(LOOKS) {
-                // Relaxed: it ends waits and publishes nothing.
-                let is_late = begin.elapsed() > THROWN_WITHIN;
-                self.is_down.fetch_or(is_late, Ordering::Relaxed);
-                if self.is_down.load(Ordering::Relaxed) {
-                    break;
-                }
+        let mut looks = 0_u32;
+        while self.0.load(Ordering::Acquire) < times {
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS) && begin.elapsed() > THROWN_WITHIN {
+                return false;
             }
         }
-        false
+        true
     }
 }
 
 /// How far apart the CPUs of the threads were. A hypervisor changes that, and so does a scheduler.
+#[derive(Default)]
 pub(super) struct Distances {
     /// All measured distances, sorted.
     all: Vec<u64>,
@@ -310,10 +287,6 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    pub(super) const fn new() -> Distances {
-        Distances { all: Vec::new(), usual: None }
-    }
-
     pub(super) fn add(&mut self, ticks: u64) {
         self.all.insert(self.all.partition_point(|known| *known < ticks), ticks);
         let (mut end, mut most) = (0, 0);
@@ -348,13 +321,16 @@ fn is_same(lowest: u64, ticks: u64) -> bool {
 mod tests {
     use super::*;
 
+    fn prices(all: impl IntoIterator<Item = [u64; 2]>) -> Prices {
+        let mut prices = Prices::default();
+        all.into_iter().for_each(|price| prices.add(Price(price)));
+        prices
+    }
+
     #[test]
     fn a_price_is_usual_that_is_near_the_best_and_no_single_one_is_the_best() {
-        let mut prices = Prices::new();
-        assert!(prices.is_usual(Price([500, 500]), Aim::Figure), "nothing is known yet");
-        prices.add(Price([50, 50]));
-        prices.add(Price([50, 200]));
-        (0..60).for_each(|_| prices.add(Price([100, 200])));
+        assert!(prices([]).is_usual(Price([500, 500]), Aim::Figure), "nothing is known yet");
+        let prices = prices([vec![[50, 50], [50, 200]], vec![[100, 200]; 60]].concat());
         assert!(prices.is_usual(Price([110, 200]), Aim::Figure));
         assert!(!prices.is_usual(Price([111, 200]), Aim::Figure));
         assert!(!prices.is_usual(Price([106, 200]), Aim::Even));
@@ -367,10 +343,7 @@ mod tests {
     /// core.
     #[test]
     fn a_core_that_others_work_on_for_most_of_a_run_is_not_taken_for_a_free_one() {
-        let mut prices = Prices::new();
-        for of in 0..100 {
-            prices.add(Price([if of % 20 == 0 { 390 } else { 440 }, 1_000]));
-        }
+        let prices = prices((0..100).map(|of| [if of % 20 == 0 { 390 } else { 440 }, 1_000]));
         assert!(prices.is_usual(Price([395, 1_000]), Aim::Even));
         assert!(!prices.is_usual(Price([440, 1_000]), Aim::Even));
         assert!(prices.is_usual(Price([440, 1_000]), Aim::Compared), "both are slower");
@@ -379,18 +352,14 @@ mod tests {
     /// A fault: of 454 slices 2 counted.
     #[test]
     fn loads_that_are_dearer_for_a_moment_make_no_price_of_instructions_the_best() {
-        let mut prices = Prices::new();
-        for of in 0..100 {
-            prices.add(Price([390, if of % 20 == 19 { 1_090 } else { 1_000 }]));
-        }
+        let prices = prices((0..100).map(|of| [390, if of % 20 == 19 { 1_090 } else { 1_000 }]));
         assert!(prices.is_usual(Price([395, 1_000]), Aim::Even));
     }
 
     #[test]
     fn a_core_is_shared_whose_instructions_alone_are_dearer() {
-        let mut alone = Prices::new();
-        assert!(!alone.is_shared(Price([4004, 10_000])), "nothing is known yet");
-        (0..10).for_each(|_| alone.add(Price([2314, 10_000])));
+        assert!(!prices([]).is_shared(Price([4004, 10_000])), "nothing is known yet");
+        let alone = prices([[2314, 10_000]; 10]);
         assert!(alone.is_shared(Price([4004, 10_100])));
         assert!(!alone.is_shared(Price([4004, 17_000])), "the clock was slower");
         assert!(!alone.is_shared(Price([2800, 10_000])));
@@ -398,7 +367,7 @@ mod tests {
 
     #[test]
     fn the_usual_distance_is_that_of_most_and_the_nearest_of_equals() {
-        let mut all = Distances::new();
+        let mut all = Distances::default();
         let add = |all: &mut Distances, ticks: &[u64]| ticks.iter().for_each(|at| all.add(*at));
         assert!(all.is_usual(100) && all.usual_ns().is_none(), "nothing is known yet");
         add(&mut all, &[110, 430, 80, 120, 420, 39]);
@@ -412,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_ball_is_thrown_by_two_and_falls_down_where_one_does_not_come() {
-        let ball = Ball::new();
+        let ball = Ball::default();
         let (way, others) = std::thread::scope(|scope| {
             let others = [1, 2].map(|me| {
                 scope.spawn({
@@ -432,17 +401,15 @@ mod tests {
     #[test]
     fn a_drift_is_seen_whichever_way_it_goes() {
         for (first, last) in [(100, 130), (130, 100)] {
-            let mut prices = Prices::new();
-            assert_eq!(prices.drift_percent(), 0.0);
-            (0..10).for_each(|_| prices.add(Price([first, 100])));
-            (0..10).for_each(|_| prices.add(Price([last, 100])));
+            assert_eq!(prices([]).drift_percent(), 0.0);
+            let prices = prices([[[first, 100]; 10], [[last, 100]; 10]].concat());
             assert!((prices.drift_percent() - 30.0).abs() < 1e-9);
         }
     }
 
     #[test]
     fn the_control_has_a_price() {
-        let Price(price) = Control::new().price();
+        let Price(price) = Price::now();
         assert!(price.iter().all(|ticks| *ticks > 0), "{price:?}");
     }
 }

@@ -14,26 +14,26 @@ use std::fs;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Scope, Thread};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use scopeguard::{ScopeGuard, defer_on_unwind, guard};
 
-use super::control::{Ball, Control};
+use super::control::{Ball, instructions_at_once};
 use super::judge::Span;
 use super::{Aim, Part, Row, WARM_UP, verdict};
-use crate::clock::thread_cpu_time;
+use crate::clock::{now, thread_cpu_time};
 
 /// Looks before a CPU is offered to others: the one that is waited for may need it.
 const LOOKS_BEFORE_YIELD: u32 = 20_000;
 /// The priority of a measurement, where that is permitted.
 const NICE: i32 = -20;
 
+#[derive(Default)]
 pub(super) struct Crew<'a> {
     rows: &'a [Row<'a>],
-    epoch: Instant,
     /// Threads that spin for orders; the others sleep.
     mustered: AtomicUsize,
     /// Where they go before: thread 0 to the CPU of this number among `cpus`, the next one to the
@@ -67,23 +67,9 @@ impl<'a> Crew<'a> {
         let threads = rows.iter().map(|row| row.threads).max().unwrap_or(1);
         assert!(threads < THREADS, "{threads} threads");
         let cpus = own_cpus();
-        Crew {
-            rows,
-            epoch: Instant::now(),
-            mustered: AtomicUsize::new(1),
-            place: Mutex::default(),
-            is_crowded: threads > cpus.len(),
-            cpus,
-            order: AtomicUsize::new(0),
-            task: Mutex::default(),
-            here: AtomicUsize::new(0),
-            answered: AtomicUsize::new(0),
-            over: AtomicU64::new(0),
-            spans: (0..threads).map(|_| Mutex::default()).collect(),
-            ball: Ball::new(),
-            is_broken: AtomicBool::new(false),
-            sleepers: OnceLock::new(),
-        }
+        let is_crowded = threads > cpus.len();
+        let spans = (0..threads).map(|_| Mutex::default()).collect();
+        Crew { rows, mustered: 1.into(), is_crowded, cpus, spans, ..Crew::default() }
     }
 
     /// Starts all threads but the leader's. They end when what is returned is dropped, also by a
@@ -183,7 +169,7 @@ impl<'a> Crew<'a> {
         self.here.fetch_add(1, Ordering::AcqRel);
         self.wait(|| self.here.load(Ordering::Acquire) == row.threads);
         let are_placed = row.threads > 1 && !self.is_crowded;
-        let at_once = if are_placed { Control::at_once() } else { 0 };
+        let at_once = if are_placed { instructions_at_once() } else { 0 };
         let distance = if are_placed { self.ball.throw(me) } else { None };
         // Threads of its own may still be about to end.
         let others = || match row.sleeps {
@@ -192,9 +178,9 @@ impl<'a> Crew<'a> {
         };
         let mut others_ran = others();
         let part = Part::new(me, count, slice, (&self.over, phase + 1));
-        let before = Look::now(self.epoch);
+        let before = Look::now();
         let took = self.part(row, &part, phase + 1);
-        let after = Look::now(self.epoch);
+        let after = Look::now();
         others_ran += others();
         *self.spans[me].lock() = Span {
             begin_ns: before.at_ns,
@@ -270,11 +256,11 @@ struct Look {
 }
 
 impl Look {
-    fn now(epoch: Instant) -> Look {
+    fn now() -> Look {
         let cpu = sched_getcpu();
         let (switches, sleeps) = switches();
         let cpu_ns = thread_cpu_time().as_nanos() as u64;
-        Look { cpu, switches, sleeps, cpu_ns, at_ns: epoch.elapsed().as_nanos() as u64 }
+        Look { cpu, switches, sleeps, cpu_ns, at_ns: now().as_nanos() as u64 }
     }
 }
 

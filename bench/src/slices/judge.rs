@@ -81,13 +81,6 @@ const FLAWS: [&str; Flaw::Control as usize + 1] = [
     "the CPU was slower than at its best",
 ];
 
-impl Flaw {
-    /// Whether another thread has a CPU of this slice.
-    pub(super) fn is_loss(self) -> bool {
-        matches!(self, Self::Apart | Self::Taken)
-    }
-}
-
 /// Whether it counts, of what was judged.
 pub(crate) type Judged = Option<Result<(), Flaw>>;
 

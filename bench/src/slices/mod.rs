@@ -32,7 +32,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use crate::Host;
 use crate::clock::ticks;
 pub(crate) use control::{Aim, STREAM, stream};
-use control::{Control, Distances, Price, Prices};
+use control::{Distances, Price, Prices};
 pub use crew::own_cpus;
 use crew::{Crew, cores, raised, raised_session};
 pub(crate) use crew::{pinned, spin_until};
@@ -325,9 +325,8 @@ pub(crate) fn run(
             crew: &crew,
             rows,
             draws: rows.iter().map(Draws::of).collect(),
-            control: Control::new(),
-            prices: Prices::new(),
-            distances: Distances::new(),
+            prices: Prices::default(),
+            distances: Distances::default(),
             cores: cores(&crew.cpus),
             lost: 0,
             generator: ChaCha8Rng::seed_from_u64(wanted.seed),
@@ -345,7 +344,6 @@ struct Run<'r, 'a> {
     crew: &'r Crew<'a>,
     rows: &'a [Row<'a>],
     draws: Vec<Draws>,
-    control: Control,
     prices: Prices,
     /// Of slices whose threads shared no core.
     distances: Distances,
@@ -394,7 +392,7 @@ impl Run<'_, '_> {
     /// Draws slices of these rows, pass by pass, while the threads keep their CPUs.
     fn burst(&mut self, mut rows: Vec<usize>, threads: usize) {
         let begin = Instant::now();
-        let mut price = self.control.price();
+        let mut price = Price::now();
         self.prices.add(price);
         let place = (threads > 1 && self.lost > 0 && !self.wanted.pin).then_some(self.lost);
         let burst = self.crew.muster(threads, place);
@@ -409,7 +407,8 @@ impl Run<'_, '_> {
                 }
                 let (flaw, after) = self.slice(number, price);
                 price = after;
-                is_lost = threads > 1 && flaw.is_some_and(Flaw::is_loss);
+                // Another thread has a CPU of this slice.
+                is_lost = threads > 1 && matches!(flaw, Some(Flaw::Apart | Flaw::Taken));
                 if threads > 1 {
                     self.lost = if is_lost { self.lost + 1 } else { 0 };
                 }
@@ -417,7 +416,6 @@ impl Run<'_, '_> {
                     break;
                 }
             }
-            // Another program has one of the CPUs now.
             if is_lost {
                 drop(burst);
                 std::thread::sleep(REST);
@@ -433,7 +431,7 @@ impl Run<'_, '_> {
         let (row, draws) = (&self.rows[number], &mut self.draws[number]);
         let slice = draws.is_calibrated.then_some(draws.cpu.len() as u32);
         let spans = self.crew.slice(number, draws.count, slice);
-        let after = self.control.price();
+        let after = Price::now();
         let at_once = spans.iter().map(|span| span.at_once).max().unwrap_or_default();
         let seen = Seen {
             price: before.worse(after),

@@ -16,14 +16,14 @@ use std::fs;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::control::{Ball, Control, Distances, Price, Prices};
+use super::control::{Ball, Distances, Price, Prices, instructions_at_once};
 use super::crew::{cores, own_cpus, pinned, spin_until};
 use super::judge::{Flaw, Judged, Span, judge_scene};
-use crate::clock::{cpu_time, thread_cpu_time};
+use crate::clock::{cpu_time, now, thread_cpu_time};
 
 /// What one thread of a scene does: it makes itself ready, and works once, by [`Cue::work`].
 pub(crate) type Act<'a, R> = Box<dyn FnOnce(&Cue<'_>) -> Played<R> + Send + 'a>;
@@ -60,7 +60,6 @@ pub(crate) struct Cue<'a> {
     /// The number of the thread, where several have CPUs of their own.
     placed: Option<usize>,
     stop: &'a AtomicI32,
-    epoch: Instant,
     /// Another thread may need the CPU of one that waits.
     yields: bool,
     /// The others end when it has ended.
@@ -75,20 +74,19 @@ impl Cue<'_> {
     /// If another thread has panicked before.
     pub(crate) fn work<R>(&self, work: impl FnOnce(&AtomicI32) -> R) -> Played<R> {
         self.meet();
-        let at_once = self.placed.map_or(0, |_| Control::at_once());
+        let at_once = self.placed.map_or(0, |_| instructions_at_once());
         let distance = self.placed.and_then(|me| self.ball.throw(me));
         // In this order before, and in the other one after: what looking takes is no worker's.
         let waited_before = run_delay_ns();
         let (process_before, cpu_before) = (cpu_time(), thread_cpu_time());
-        let begin = Instant::now();
+        let begin = now();
         let result = work(self.stop);
-        let elapsed = begin.elapsed();
+        let end = now();
         let (cpu, process_after) = (thread_cpu_time() - cpu_before, cpu_time());
         self.end();
-        let begin_ns = begin.duration_since(self.epoch).as_nanos() as u64;
         let span = Span {
-            begin_ns,
-            end_ns: begin_ns + elapsed.as_nanos() as u64,
+            begin_ns: begin.as_nanos() as u64,
+            end_ns: end.as_nanos() as u64,
             cpu_ns: cpu.as_nanos() as u64,
             waited_ns: run_delay_ns()
                 .zip(waited_before)
@@ -97,7 +95,7 @@ impl Cue<'_> {
             distance,
             ..Span::default()
         };
-        Played { result, elapsed, span, process_cpu: [process_before, process_after] }
+        Played { result, elapsed: end - begin, span, process_cpu: [process_before, process_after] }
     }
 
     /// Waits for all others. Where each has a CPU, all go on within a fraction of a microsecond.
@@ -140,9 +138,8 @@ pub(crate) struct Scene<R> {
     misplaced: Option<Flaw>,
 }
 
-static CONTROL: LazyLock<Control> = LazyLock::new(Control::new);
 /// Of callers before their scenes, that is alone; and of the scenes.
-static SEEN: Mutex<(Prices, Distances)> = Mutex::new((Prices::new(), Distances::new()));
+static SEEN: LazyLock<Mutex<(Prices, Distances)>> = LazyLock::new(Mutex::default);
 
 /// How far apart the CPUs of most scenes were, in nanoseconds.
 pub(crate) fn usual_distance_ns() -> Option<f64> {
@@ -159,15 +156,14 @@ impl<R: Send> Scene<R> {
     ) -> (Scene<R>, M) {
         let (acting, cpus) = (acts.len(), own_cpus());
         let is_crowded = cpus.len() < acting;
-        let price = CONTROL.price();
+        let price = Price::now();
         SEEN.lock().0.add(price);
-        let (ready, stop, epoch) = (AtomicUsize::new(0), AtomicI32::new(0), Instant::now());
-        let (ready, stop, ball) = (&ready, &stop, &Ball::new());
+        let (ready, stop, ball) = (&AtomicUsize::new(0), &AtomicI32::new(0), &Ball::default());
         let threads = acting + 1;
         let are_placed = acting > 1 && !is_crowded;
         let cue = |number: usize, is_timed, yields| {
             let placed = are_placed.then_some(number);
-            Cue { threads, ready, ball, placed, stop, epoch, yields, is_timed }
+            Cue { threads, ready, ball, placed, stop, yields, is_timed }
         };
         thread::scope(|scope| {
             let start = |(number, act): (usize, Act<'a, R>)| {
@@ -276,11 +272,11 @@ impl<R> Scene<R> {
 /// if there are enough, cores.
 fn misplaced<R>(played: &[Played<R>], alone: Price, cpus: &[usize]) -> Option<Flaw> {
     let (prices, distances) = &mut *SEEN.lock();
-    let distance = played.first()?.span.distance?;
     let at_once = played.iter().map(|played| played.span.at_once).max()?;
     if prices.is_shared(alone.at_once(at_once)) {
         return (played.len() <= cores(cpus)).then_some(Flaw::Shared);
     }
+    let distance = played[0].span.distance?;
     distances.add(distance);
     (!distances.is_usual(distance)).then_some(Flaw::Moved)
 }
@@ -352,14 +348,27 @@ mod tests {
         }
     }
 
+    fn played(span: Span) -> Played<()> {
+        let elapsed = Duration::from_nanos(span.wall_ns());
+        Played { result: (), elapsed, span, process_cpu: [Duration::ZERO; 2] }
+    }
+
+    /// It was taken for good where the cache line was not passed in time.
+    #[test]
+    fn a_core_that_threads_share_was_seen_only_where_their_distance_was() {
+        let price = Price::now();
+        SEEN.lock().0.add(price);
+        let of = |at_once| {
+            let one = || played(Span { at_once, ..Span::default() });
+            // No CPUs of any machine, so each is a core.
+            misplaced(&[one(), one()], price, &[100_000, 100_001])
+        };
+        assert_eq!([of(u64::MAX), of(0)], [Some(Flaw::Shared), None]);
+    }
+
     #[test]
     fn threads_that_share_a_cpu_are_no_faster_than_one() {
-        let turn = |begin_ns, end_ns| Played {
-            result: (),
-            elapsed: Duration::from_nanos(end_ns - begin_ns),
-            span: Span { begin_ns, end_ns, ..Span::default() },
-            process_cpu: [Duration::ZERO; 2],
-        };
+        let turn = |begin_ns, end_ns| played(Span { begin_ns, end_ns, ..Span::default() });
         let played = vec![turn(5_000_000, 15_000_000), turn(15_000_000, 25_000_000)];
         let scene = Scene { played, timed: 2, is_crowded: true, misplaced: None };
         let [rate, _] = scene.speed(1000.0);

@@ -3,7 +3,7 @@ use std::sync::atomic::AtomicUsize;
 
 use super::*;
 use crate::host::Quiet;
-use crate::shapes::{Counted, Counting, Operation, Plan, Ready, Seat};
+use crate::shapes::{Counted, Operation, Plan, Ready, Seat, counting};
 
 const WANTED: Wanted = Wanted { slices: 8, seed: 1, pin: false, least: COUNTED_MIN };
 
@@ -58,7 +58,7 @@ fn a_count_that_is_known_was_worked_out_again() {
 #[test]
 fn a_stopped_run_says_so() {
     let mut host = Quiet::default();
-    host.flag().store(true, Ordering::Relaxed);
+    host.stops.store(true, Ordering::Relaxed);
     let rows = [Row::new(1, |part| part.times(std::hint::spin_loop))];
     let (measured, verdict) = run(&rows, &WANTED, &mut host);
     assert_eq!(measured[0].missing, Some(Missing::Interrupted));
@@ -88,23 +88,16 @@ fn a_panic_ends_who_works_until_the_others_have_ended() {
 }
 
 /// What is told that the slice is over by its own first operation.
+#[derive(Default)]
 struct Long(AtomicU64);
 
-impl Counting for Long {
-    const EXACT: bool = true;
-
-    fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        OVER.store(1, Ordering::Relaxed);
-    }
-
-    fn sum(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
+counting! {
+    Long, exact: true,
+        add: |count| {
+            count.0.fetch_add(1, Ordering::Relaxed);
+            OVER.store(1, Ordering::Relaxed);
+        },
+        sum: |count| count.0.load(Ordering::Relaxed);
 }
 
 static OVER: AtomicU64 = AtomicU64::new(0);

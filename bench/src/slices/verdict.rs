@@ -83,10 +83,8 @@ impl RunVerdict {
         self.counted += other.counted;
         self.rows += other.rows;
         self.without_figure += other.without_figure;
-        self.drift_percent = match (self.drift_percent, other.drift_percent) {
-            (Some(one), Some(two)) => Some(one.max(two)),
-            (one, two) => one.or(two),
-        };
+        let drifts = [self.drift_percent, other.drift_percent];
+        self.drift_percent = drifts.into_iter().flatten().reduce(f64::max);
         self.is_raised &= other.is_raised;
         self.is_pinned &= other.is_pinned;
         self.seconds += other.seconds;

@@ -55,8 +55,7 @@ fn load(lesson: &str, geometry: &Geometry) -> Load {
 /// The suite, ready to run: the lessons of these names, or all if none is named.
 ///
 /// # Errors
-/// If a form is named that there is not, or this process may use one CPU only and all that is
-/// asked for needs two.
+/// If a form is named that there is not.
 pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Result<Suite, Error> {
     let lessons = SUITES.cache.chosen(groups)?;
     let (chosen, base) = options.choose(&Form::ALL, |form| form.name(), &SUITES.cache.bases)?;
@@ -67,11 +66,11 @@ pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Res
         let forms: Vec<Form> = forms.collect();
         let names = forms.iter().map(|form| (form.name(), *form == Form::After));
         let case = Case::new(*id, *title, SUITES.cache.metrics(scene), names);
-        let (rounds, budget) = SUITES.cache.amount(scene).of(options);
-        Planned::new(case, (rounds, budget), move |session, case| {
+        let amount = SUITES.cache.amount(scene).of(options);
+        Planned::new(case, amount, move |session, case| {
             let load = load(id, &geometry);
             let rows: Vec<_> = forms.iter().map(|form| load(*form)).collect();
-            let mut case = session.slices(case, &rows, budget)?;
+            let mut case = session.slices(case, &rows)?;
             case.notes.push(lesson.said(&case));
             case.notes.push(format!("for a Rust struct: {}", lesson.means));
             Some(case)
@@ -96,6 +95,7 @@ impl Lesson {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{names, quick};
     use super::*;
     use crate::cases::cache::tests::TINY;
     use crate::host::Quiet;
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn each_lesson_is_measured_and_says_what_it_means() {
-        let options = Options { quick: true, rounds: Some(1), ..Options::default() };
+        let options = quick(1, &[]);
         let suite = prepare(&[], &TINY, &options).unwrap();
         let (cases, verdicts) = suite.run(&mut Quiet::default(), &options).unwrap();
         assert!(verdicts.is_empty(), "nothing is promised of a machine");
@@ -146,20 +146,11 @@ mod tests {
 
     #[test]
     fn a_form_can_be_left_out_and_one_that_there_is_not_is_refused() {
-        let options = Options {
-            quick: true,
-            rounds: Some(1),
-            only: vec!["halfway".to_owned()],
-            ..Options::default()
-        };
-        let groups = ["sweep".to_owned(), "locks".to_owned()];
-        let (cases, _) = prepare(&groups, &TINY, &options)
-            .unwrap()
-            .run(&mut Quiet::default(), &options)
-            .unwrap();
+        let options = quick(1, &["halfway"]);
+        let suite = prepare(&names(&["sweep", "locks"]), &TINY, &options).unwrap();
+        let (cases, _) = suite.run(&mut Quiet::default(), &options).unwrap();
         assert_eq!(cases.len(), 1, "locks have no such form");
-        let options = Options { only: vec!["never".to_owned()], ..Options::default() };
-        assert!(matches!(prepare(&[], &TINY, &options), Err(Error::Usage(_))));
+        assert!(matches!(prepare(&[], &TINY, &quick(1, &["never"])), Err(Error::Usage(_))));
     }
 
     #[test]

@@ -12,8 +12,6 @@ use serde::Deserialize;
 
 use super::SUITES;
 use super::rounds::Case;
-#[cfg(test)]
-use super::rounds::Metric;
 use super::{Options, Planned, Suite};
 use crate::Error;
 use crate::sample::Sample;
@@ -23,7 +21,7 @@ mod process;
 use process::Programs;
 
 /// The two sides.
-pub(crate) const RIVALS: [&str; 2] = ["liburcu", "quiescence"];
+const RIVALS: [&str; 2] = ["liburcu", "quiescence"];
 
 /// What the program is asked for.
 #[derive(Debug, Deserialize)]
@@ -31,9 +29,6 @@ pub struct Asked {
     flavor: &'static str,
     measurement: &'static str,
 }
-
-/// The limit of ours in a flood: what the default is where there are 1 GiB of memory.
-const FLOOD_LIMIT: &[(&str, &str)] = &[("QUIESCENCE_LIMIT_OBJECTS", "65536")];
 
 /// The suite, ready to run: the cases of these groups, or all if none is named, with our libraries
 /// from this directory.
@@ -43,25 +38,20 @@ const FLOOD_LIMIT: &[(&str, &str)] = &[("QUIESCENCE_LIMIT_OBJECTS", "65536")];
 pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result<Suite, Error> {
     let scenes = SUITES.compat.chosen(groups)?;
     let (names, base) = options.choose(&RIVALS, |name| *name, &SUITES.compat.bases)?;
-    let sides = Rc::new((ours(libraries)?, Programs::compile()?));
-    let is_ours = |name: &str| name == "quiescence";
+    let programs = Rc::new(Programs::compile(ours(libraries)?)?);
     let planned = scenes.into_iter().map(|scene| {
-        let rivals = names.iter().map(|&name| (name, is_ours(name)));
+        let rivals: Vec<_> = names.iter().map(|&name| (name, name == "quiescence")).collect();
         let (asked, metrics) = (&scene.what, SUITES.compat.metrics(scene));
-        let case = Case::new(scene.id, scene.title, metrics, rivals).comparing(metrics.len());
-        let environment = if scene.group() == "flood" { FLOOD_LIMIT } else { &[] };
+        let case = Case::new(scene.id, scene.title, metrics, rivals.iter().copied());
+        let case = case.comparing(metrics.len());
         let amount = SUITES.compat.amount(scene);
         let question = (asked.measurement, amount.times[usize::from(options.quick)]);
-        let (rounds, budget) = amount.of(options);
-        let sides = Rc::clone(&sides);
-        Planned::new(case, (rounds, budget), move |session, case| {
-            let (ours, programs) = &*sides;
-            let are_ours: Vec<bool> = case.rivals.iter().map(|rival| rival.ours).collect();
+        let programs = Rc::clone(&programs);
+        Planned::new(case, amount.of(options), move |session, case| {
             let mut failed = None;
-            let case = session.interleave(rounds, case, budget, &mut |number, _| {
-                let ours = are_ours[number].then_some(&**ours);
-                let answer =
-                    programs.measure(asked.flavor, ours, question, environment, metrics.len());
+            let case = session.interleave(case, &mut |number, _| {
+                let (_, is_ours) = rivals[number];
+                let answer = programs.measure(asked.flavor, is_ours, question, metrics.len());
                 // What has failed is reported when the rounds are over.
                 let values = answer.unwrap_or_else(|failure| {
                     failed.get_or_insert(failure);
@@ -89,11 +79,12 @@ fn ours(libraries: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// What a case measures, and of whom.
+/// All cases, of which nothing is measured.
 #[cfg(test)]
-pub(crate) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
-    let scene = SUITES.compat.cases.iter().find(|scene| scene.id == case)?;
-    Some((SUITES.compat.metrics(scene), RIVALS.to_vec()))
+pub(super) fn all() -> impl Iterator<Item = Case> {
+    let names = || RIVALS.map(|name| (name, false));
+    let (suite, cases) = (&SUITES.compat, SUITES.compat.cases.iter());
+    cases.map(move |scene| Case::new(scene.id, scene.title, suite.metrics(scene), names()))
 }
 
 #[cfg(test)]

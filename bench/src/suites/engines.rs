@@ -101,9 +101,8 @@ pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite
         let (case, rounds) = (case.comparing(compared), rounds.saturating_mul(parts));
         Some(Planned::new(case, (rounds, duration), move |session, case| {
             let measure = if is_work { engines::work } else { engines::latencies };
-            let mut case = session.interleave(rounds, case, duration, &mut |number, _| {
-                measure(chosen[number], &load, duration)
-            })?;
+            let mut case = session
+                .interleave(case, &mut |number, _| measure(chosen[number], &load, duration))?;
             case.notes.extend(apart(&case).filter(|_| !is_work));
             case.notes.extend(scene.what.paper.clone());
             Some(case)
@@ -165,6 +164,7 @@ fn apart(case: &Case) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
+    use super::super::tests::{names, quick};
     use super::*;
 
     fn load(tree: Option<&str>) -> Load {
@@ -173,8 +173,7 @@ mod tests {
 
     #[test]
     fn bad_input_is_refused_with_what_to_do() {
-        let options = Options { only: vec!["fast".to_owned()], ..Options::default() };
-        let refused = prepare(&[], &load(None), &options).unwrap_err().to_string();
+        let refused = prepare(&[], &load(None), &quick(1, &["fast"])).unwrap_err().to_string();
         assert!(refused.contains("adaptive, poll, tick, token"), "{refused}");
         let refused = prepare(&[], &load(Some("/no/such/tree")), &Options::default()).unwrap_err();
         assert!(refused.to_string().contains("/no/such/tree"), "{refused}");
@@ -183,23 +182,21 @@ mod tests {
     #[test]
     fn all_engines_are_compared_with_the_tick() {
         const QUICK: Duration = Duration::from_millis(80);
-        let options = Options { quick: true, ..Options::default() };
-        let suite = prepare(&[], &load(Some(".")), &options).expect("our own sources hold files");
-        assert_eq!((suite.name, suite.base), ("engines", "tick"));
+        let suite = |cases: &[&str], rounds| {
+            prepare(&names(cases), &load(Some(".")), &quick(rounds, &[])).expect("our own sources")
+        };
+        let all = suite(&[], 7);
+        assert_eq!((all.name, all.base), ("engines", "tick"));
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let cases = if cpus == 1 { 3 } else { 4 };
-        assert_eq!(suite.duration, cases * QUICK * 7 * 4);
-        let options = Options { rounds: Some(10), ..options };
-        let crowded = ["latency-crowded".to_owned()];
-        let suite = prepare(&crowded, &load(Some(".")), &options).expect("our own sources");
-        assert_eq!(suite.duration, QUICK * 7 * 4, "not in ten rounds");
+        assert_eq!(all.duration, cases * QUICK * 7 * 4);
+        assert_eq!(suite(&["latency-crowded"], 10).duration, QUICK * 7 * 4, "not in ten rounds");
     }
 
     #[test]
     fn cases_are_those_that_are_named_as_far_as_there_are_cpus() {
         let of = |cases: &[&str], threads, cpus| -> Vec<_> {
-            let cases: Vec<_> = cases.iter().map(|&case| case.to_owned()).collect();
-            let scenes = SUITES.engines.chosen(&cases).expect("they are listed").into_iter();
+            let scenes = SUITES.engines.chosen(&names(cases)).expect("they are listed").into_iter();
             scenes.filter_map(|of| Some((of.id, of.what.readers.count(threads, cpus)?))).collect()
         };
         let [work, busy, spare, crowded] = ["work", "latency", "latency-spare", "latency-crowded"];

@@ -10,7 +10,8 @@ use super::{Group, Options};
 use crate::Error;
 
 /// Of a loop.
-const LOOPED: Amount = Amount::time([20_000_000, 4_000_000]);
+const LOOPED: Amount =
+    Amount { times: [20_000_000, 4_000_000], timed: [0; 2], about_ns: 1.0, rounds_max: None };
 
 /// The tables of a suite, in groups of which `--case` picks. What a table measures is a `W`.
 #[derive(Debug, Deserialize)]
@@ -47,11 +48,6 @@ pub(crate) struct Amount {
 }
 
 impl Amount {
-    /// So many nanoseconds.
-    pub(crate) const fn time(ns: [u64; 2]) -> Self {
-        Self { times: ns, timed: [0; 2], about_ns: 1.0, rounds_max: None }
-    }
-
     /// In how many rounds, and about how long one takes in each.
     pub(super) fn of(&self, options: &Options) -> (u32, Duration) {
         let quick = usize::from(options.quick);

@@ -212,18 +212,14 @@ impl Scene {
         })
     }
 
-    /// About how long one measurement of it takes, with what comes before and after.
-    fn measured(&self) -> Duration {
-        self.work() * 3 / 2
-    }
-
-    /// About how long one measurement takes of what is built for it, for the progress bar.
+    /// About how long one measurement takes, with what comes before and after, for the progress
+    /// bar.
     fn budget(&self) -> Duration {
         let built = ABOUT * self.shape.entries.min(u64::from(u32::MAX)) as u32;
         match self.of.what.does {
             Does::Memory | Does::Bustle(..) => 2 * built,
             Does::Growth => built,
-            _ => built + self.measured(),
+            _ => self.work() * 3 / 2 + if self.is_kept() { Duration::ZERO } else { built },
         }
     }
 
@@ -261,14 +257,13 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
     let compared = if scene.of.what.does == Does::Growth { 2 } else { 1 };
     let case = Case::new(id, title, SUITES.map.metrics(scene.of), names).comparing(compared);
     let kinds: Vec<Kinds> = rivals.into_iter().filter_map(kinds).collect();
-    let filling = ABOUT * (scene.shape.entries * kinds.len() as u64) as u32;
-    let (rounds, budget, filling) = if scene.is_kept() {
-        (options.rounds(), scene.measured(), filling)
+    let (most, filled) = if scene.is_kept() {
+        (u32::MAX, scene.shape.entries * kinds.len() as u64)
     } else {
-        let rounds = options.rounds().min(ROUNDS_BUILT[usize::from(scene.quick)]);
-        (rounds, scene.budget(), Duration::ZERO)
+        (ROUNDS_BUILT[usize::from(scene.quick)], 0)
     };
-    let planned = Planned::new(case, (rounds, budget), move |session, case| {
+    let amount = (options.rounds().min(most), scene.budget());
+    let planned = Planned::new(case, amount, move |session, case| {
         // Of maps that stay: all rivals' at once.
         let mut maps = Vec::new();
         for (series, kinds) in case.rivals.iter().zip(&kinds).filter(|_| scene.is_kept()) {
@@ -278,7 +273,7 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
             session.host.announce(&format_args!("{}: {} is filled", case.title, series.name));
             maps.push(scene.build(*kinds));
         }
-        session.interleave(rounds, case, budget, &mut |number, round| {
+        session.interleave(case, &mut |number, round| {
             let seed = seed.wrapping_add(round.into());
             match maps.get(number) {
                 Some((map, operations)) => maps::measure(&**map, &scene.shape, *operations, seed),
@@ -286,12 +281,13 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
             }
         })
     });
-    Planned { duration: planned.duration + filling, ..planned }
+    Planned { duration: planned.duration + ABOUT * filled as u32, ..planned }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Session;
+    use super::super::tests::{are_whole, names, quick};
     use super::*;
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     use crate::common::again::*;
@@ -302,24 +298,13 @@ mod tests {
         SUITES.map.cases.iter().flat_map(move |of| scenes(of, load, quick))
     }
 
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|&name| name.to_owned()).collect()
-    }
-
-    fn suite(cases: &[&str], load: &Load) -> Suite {
-        let options = Options { quick: true, ..Options::default() };
-        prepare(&names(cases), load, &options).expect("well-formed")
-    }
-
     #[test]
     fn all_cases_are_measured_unless_some_are_named() {
-        let load = Load::default();
-        let all = suite(&[], &load).duration;
         let is_there = |group: &&str| *group != "bustle" || cfg!(feature = "all-rivals");
         let groups = SUITES.map.groups.iter().map(|(group, _)| *group).filter(is_there);
-        let parts: Vec<_> = groups.map(|group| suite(&[group], &load).duration).collect();
-        assert_eq!(parts.iter().sum::<Duration>(), all);
-        assert!(parts.iter().all(|part| !part.is_zero()), "{parts:?}");
+        are_whole(&Vec::from_iter(groups), |groups| {
+            prepare(groups, &Load::default(), &quick(1, &[])).expect("well-formed")
+        });
     }
 
     #[test]
@@ -332,12 +317,13 @@ mod tests {
             ..Load::default()
         };
         let ids: Vec<_> = all(&load, true).map(|scene| scene.named(scene.of.what.id)).collect();
-        assert!(ids.contains(&"get-strings/5000/1-thread".to_owned()), "{ids:?}");
-        assert!(ids.contains(&"replace-99-strings/5000/3-threads".to_owned()), "{ids:?}");
-        assert!(ids.contains(&"replace-99-strings/5000/5-threads".to_owned()), "{ids:?}");
-        assert!(ids.contains(&"churn-75-strings/5000/1-thread".to_owned()), "{ids:?}");
-        assert!(ids.contains(&"zipf-replace-99-strings/5000/1-thread".to_owned()), "{ids:?}");
-        assert!(ids.contains(&"memory-strings/5000".to_owned()), "{ids:?}");
+        let has = |id: &str| assert!(ids.iter().any(|known| known == id), "{id}: {ids:?}");
+        has("get-strings/5000/1-thread");
+        has("replace-99-strings/5000/3-threads");
+        has("replace-99-strings/5000/5-threads");
+        has("churn-75-strings/5000/1-thread");
+        has("zipf-replace-99-strings/5000/1-thread");
+        has("memory-strings/5000");
         assert!(!ids.iter().any(|id| id.starts_with("hash") || id.starts_with("bustle")));
         let unique: std::collections::BTreeSet<_> = ids.iter().collect();
         assert_eq!(unique.len(), ids.len(), "{ids:?}");
@@ -352,8 +338,7 @@ mod tests {
         let prepared = |entries, memory_available_bytes| {
             let (entries, memory_available_bytes) = (vec![entries], Some(memory_available_bytes));
             let load = Load { entries, memory_available_bytes, ..Load::default() };
-            let options = Options { only: names(&["dashmap"]), ..Options::default() };
-            prepare(&names(&["get"]), &load, &options)
+            prepare(&names(&["get"]), &load, &quick(1, &["dashmap"]))
         };
         assert!(prepared(WEIGHED, 0).is_ok() && prepared(KEPT_MAX + 1, 1 << 40).is_ok());
         assert!(prepared(KEPT_MAX, 1 << 20).is_err(), "nobody looked what these take");
@@ -377,11 +362,11 @@ mod tests {
         let planned = |entries| {
             let load = Load { entries: vec![entries], ..Load::default() };
             let scene = scenes(&SUITES.map.cases[0], &load, true)[0];
-            let options = Options { quick: true, rounds: Some(15), ..Options::default() };
-            (scene, plan(scene, &rivals()[..1], &options).duration)
+            (scene, plan(scene, &rivals()[..1], &quick(15, &[])).duration)
         };
         let (scene, duration) = planned(1_000_000);
-        assert_eq!(duration, 15 * scene.measured() + 1_000_000 * ABOUT);
+        assert_eq!(duration, 15 * scene.budget() + 1_000_000 * ABOUT);
+        assert_eq!(scene.budget(), scene.work() * 3 / 2);
         let (scene, duration) = planned(20_000_000);
         assert_eq!(duration, ROUNDS_BUILT[1] * scene.budget());
     }
@@ -389,15 +374,14 @@ mod tests {
     #[test]
     fn every_case_gives_a_figure_for_each_metric_of_each_rival() {
         let load = Load { entries: vec![1000], threads: vec![2], ..Load::default() };
-        let mut host = Quiet::default();
-        let options = Options { quick: true, rounds: Some(1), seed: 1, ..Options::default() };
+        let (mut host, options) = (Quiet::default(), quick(1, &[]));
         // The mixes are one case, as far as that goes.
         let is_other = |scene: &Scene| {
             !matches!(scene.of.what.does, Does::Replace | Does::Churn)
                 || scene.shape.reads_percent == 90
         };
         for scene in all(&load, true).filter(is_other) {
-            let mut session = Session::new(&mut host, 1, 1);
+            let mut session = Session::new(&mut host, &options);
             let planned = plan(scene, &rivals(), &options);
             let case = planned.measure(&mut session).expect("it is measured");
             assert_eq!(case.id, scene.named(scene.of.what.id));

@@ -228,8 +228,7 @@ impl Suite {
         host: &mut dyn Host,
         options: &Options,
     ) -> Result<(Vec<Case>, Vec<Verdict>), Error> {
-        let mut session = Session::new(host, options.rounds(), options.seed);
-        (session.planted_percent, session.pin) = (options.planted_percent, options.pin);
+        let mut session = Session::new(host, options);
         if let Some(note) = self.note {
             session.host.note(&note);
         }
@@ -248,6 +247,8 @@ impl Suite {
 /// A case that is ready to be measured.
 struct Planned {
     case: Case,
+    /// In how many rounds, and about how long a rival takes in each.
+    amount: (u32, Duration),
     /// About how long it takes.
     duration: Duration,
     measure: Measure,
@@ -260,11 +261,11 @@ impl Planned {
     /// A case of which each rival is measured in so many rounds, for about so long.
     fn new(
         case: Case,
-        (rounds, budget): (u32, Duration),
+        amount: (u32, Duration),
         measure: impl FnOnce(&mut Session<'_>, Case) -> Option<Case> + 'static,
     ) -> Self {
-        let duration = budget * rounds * case.rivals.len() as u32;
-        Self { case, duration, measure: Box::new(measure) }
+        let duration = amount.1 * amount.0 * case.rivals.len() as u32;
+        Self { case, amount, duration, measure: Box::new(measure) }
     }
 
     fn measure(self, session: &mut Session<'_>) -> Option<Case> {
@@ -272,6 +273,7 @@ impl Planned {
             return None;
         }
         session.host.announce(&self.case.title);
+        session.amount = self.amount;
         let mut case = (self.measure)(session, self.case)?;
         case.cut = session.host.must_stop();
         Some(case)
@@ -282,6 +284,35 @@ impl Planned {
 mod tests {
     use super::*;
 
+    /// These names, as a user gives them.
+    pub(super) fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    /// In a hurry, in so many rounds, of these rivals or of all.
+    pub(super) fn quick(rounds: u32, only: &[&str]) -> Options {
+        let (rounds, only) = (Some(rounds), names(only));
+        Options { quick: true, rounds, seed: 1, only, ..Options::default() }
+    }
+
+    /// Each of these groups has a part of what is measured, and all have the whole.
+    pub(super) fn are_whole(groups: &[&str], prepare: impl Fn(&[String]) -> Suite) {
+        let parts = groups.iter().map(|group| prepare(&names(&[group])).duration);
+        let (parts, all): (Vec<Duration>, _) = (parts.collect(), prepare(&[]));
+        assert!(parts.iter().all(|part| !part.is_zero()), "{}: {parts:?}", all.name);
+        assert_eq!(parts.iter().sum::<Duration>(), all.duration, "{}", all.name);
+    }
+
+    /// Asserts that a case has this metric, and these rivals as far as they are compiled in.
+    pub(super) fn has(case: &Case, metric: &str, rivals: impl IntoIterator<Item = &'static str>) {
+        let id = &case.id;
+        assert!(case.metrics.iter().any(|known| known.name == metric), "{id}: {metric}");
+        for name in rivals {
+            let is_left_out = rivals::left_out(name).is_some();
+            assert!(is_left_out || case.rival(name).is_some(), "{id}: {name}");
+        }
+    }
+
     /// All benchmarks of scenes.
     pub(super) fn all_scenes() -> [&'static Scenes<scenes::What>; 9] {
         let Suites { read, gp, oversubscribed, update, epoch, ids, srcu, percpu, cells, .. } =
@@ -291,19 +322,12 @@ mod tests {
 
     const KNOWN: &[&str] = &["a", "b", "c"];
 
-    fn options(only: &[&str], base: Option<&str>) -> Options {
-        Options {
-            only: only.iter().map(|&name| name.to_owned()).collect(),
-            base: base.map(str::to_owned),
-            ..Options::default()
-        }
-    }
-
     fn choose(
         only: &[&str],
         base: Option<&str>,
     ) -> Result<(Vec<&'static str>, &'static str), String> {
-        let chosen = options(only, base).choose(KNOWN, |name| name, &["x", "b"]);
+        let options = Options { base: base.map(str::to_owned), ..quick(1, only) };
+        let chosen = options.choose(KNOWN, |name| name, &["x", "b"]);
         chosen.map_err(|failure| failure.to_string())
     }
 
@@ -318,8 +342,8 @@ mod tests {
     fn a_rival_that_is_left_out_is_answered_with_its_feature() {
         for source in SOURCES.iter().filter(|source| !source.is_compiled_in) {
             let name = source.module.replace('_', "-");
-            let options = Options { only: vec![name.clone()], ..Options::default() };
-            let Err(Error::Unsupported(message)) = SUITES.read.prepare(&[], &options) else {
+            let prepared = SUITES.read.prepare(&[], &quick(1, &[&name]));
+            let Err(Error::Unsupported(message)) = prepared else {
                 panic!("{name} is compiled in, or another error");
             };
             let feature = source.feature.unwrap();
@@ -330,11 +354,8 @@ mod tests {
 
     #[test]
     fn fewer_rounds_when_in_a_hurry_and_as_many_as_are_asked_for() {
-        let mut options = options(&[], None);
-        assert_eq!(options.rounds(), ROUNDS);
-        options.quick = true;
-        assert_eq!(options.rounds(), ROUNDS_QUICK);
-        options.rounds = Some(3);
-        assert_eq!(options.rounds(), 3);
+        let rounds = |quick, rounds| Options { quick, rounds, ..Options::default() }.rounds();
+        assert_eq!((rounds(false, None), rounds(true, None)), (ROUNDS, ROUNDS_QUICK));
+        assert_eq!(rounds(true, Some(3)), 3);
     }
 }

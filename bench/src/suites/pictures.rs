@@ -1,11 +1,9 @@
 //! `rcu bench pictures`: figures of other suites that README and docs/MEASURED.md show. What is
 //! drawn stands in `suites.toml`; the command draws it.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
 
-use super::{Options, SUITES, Suite, readme, unknown};
+use super::{Options, SUITES, Suite, readme};
 use crate::Error;
 
 /// One picture.
@@ -42,30 +40,21 @@ pub fn chosen(files: &[String]) -> Vec<&'static Picture> {
 /// # Errors
 /// If a rival is named that is in none of them, or a base: there are no ratios.
 pub fn prepare(files: &[String], options: &Options) -> Result<Suite, Error> {
-    if options.base.is_some() {
-        return Err(Error::Usage("--base: pictures have no ratios".to_owned()));
-    }
-    let rivals = chosen(files).into_iter().flat_map(|picture| &picture.rivals);
-    let known: BTreeSet<_> = rivals.map(|[_, name]| *name).collect();
-    if let Some(other) = options.only.iter().find(|name| !known.contains(name.as_str())) {
-        return Err(unknown(other, &Vec::from_iter(known)));
-    }
-    let mut planned = Vec::new();
-    for picture in chosen(files) {
+    let shown = |picture: &'static Picture| {
         let of_setting = |[_, case, _]: &'static [&'static str; 3]| {
             let rivals = picture.rivals.iter();
             rivals.map(move |[_, name]| (picture.suite, *case, *name))
         };
-        let shown: Vec<_> = picture.settings.iter().flat_map(of_setting).collect();
-        planned.extend(readme::planned(&shown, options)?);
-    }
-    Ok(Suite::new("pictures", "quiescence", planned))
+        picture.settings.iter().flat_map(of_setting).collect()
+    };
+    let shown: Vec<_> = chosen(files).into_iter().map(shown).collect();
+    readme::suite("pictures", "pictures", &shown, options)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::has;
     use super::*;
-    use crate::rivals;
 
     #[test]
     fn every_setting_of_a_picture_is_a_metric_of_a_case_and_every_rival_is_measured() {
@@ -74,11 +63,7 @@ mod tests {
             for [_, id, metric] in &picture.settings {
                 let of_case = |planned: &&super::super::Planned| planned.case.id == *id;
                 let case = &suite.planned.iter().find(of_case).expect(id).case;
-                assert!(case.metrics.iter().any(|one| one.name == *metric), "{id}: {metric}");
-                for [_, name] in &picture.rivals {
-                    let is_measured = case.rivals.iter().any(|rival| rival.name == *name);
-                    assert!(is_measured || rivals::left_out(name).is_some(), "{id}: {name}");
-                }
+                has(case, metric, picture.rivals.iter().map(|[_, name]| *name));
             }
         }
         let build = prepare(&["build".to_owned()], &Options::default()).unwrap();

@@ -27,25 +27,16 @@ pub enum Bound {
 
 /// With what a rival's figure is compared.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(from = "&'static str")]
+#[serde(rename_all = "lowercase")]
 pub enum Against {
-    /// With the figure of this one.
-    Rival(&'static str),
     /// With the figure of the one whose median is best, of all others in the table that are not
     /// this project's own.
     Best,
     /// With nothing: the bound is in the metric's own unit.
     Nothing,
-}
-
-impl From<&'static str> for Against {
-    fn from(name: &'static str) -> Self {
-        match name {
-            "best" => Self::Best,
-            "nothing" => Self::Nothing,
-            rival => Self::Rival(rival),
-        }
-    }
+    /// With the figure of this one.
+    #[serde(untagged)]
+    Rival(&'static str),
 }
 
 /// One promise.
@@ -119,12 +110,14 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
         if named.is_none() && promise.or_at_most.is_none() {
             return None;
         }
-        if [Some(rival), named].into_iter().flatten().any(|one| one.spread(number).is_none()) {
+        let figure = (!own.is_empty()).then(|| paired_ratio(&own, &vec![1.0; own.len()]));
+        let alone = figure.zip(promise.or_at_most).map(|(own, most)| AtMost(most).held(&own));
+        let is_known = named.is_none_or(|named| named.spread(number).is_some());
+        let Some(figure) = figure.filter(|_| is_known || alone == Some(Held::Met)) else {
             let ratio = Ratio { median: f64::NAN, low: 0.0, high: f64::INFINITY };
             let held = Held::NoFigure;
             return Some(Verdict { promise: *promise, metric, base: None, best_of, ratio, held });
-        }
-        let figure = paired_ratio(&own, &vec![1.0; own.len()]);
+        };
         let base = promise.base(case, number);
         let (ratio, held) = match (base, promise.against) {
             (Some(base), _) => {
@@ -133,9 +126,9 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
             }
             (None, Against::Nothing) => (figure, promise.bound.held(&figure)),
             // No rival to compare with: the other half of the promise has to do.
-            (None, _) => (figure, AtMost(promise.or_at_most?).held(&figure)),
+            (None, _) => (figure, alone?),
         };
-        let held = match promise.or_at_most.map(|most| AtMost(most).held(&figure)) {
+        let held = match alone {
             Some(Held::Met) => Held::Met,
             Some(Held::TooClose) if held == Held::Missed => Held::TooClose,
             // Who has no figure may be better than the best that is known.
@@ -201,21 +194,26 @@ impl Bound {
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Unit;
-    use super::super::tests::all_scenes;
+    use super::super::tests::{all_scenes, has};
     use super::super::{Options, compat, map, tools};
     use super::*;
     use crate::cases::replace::{LIMIT_BYTES, OBJECT_BYTES};
-    use crate::rivals::left_out;
     use crate::slices::Missing;
 
-    /// A case in which each rival has the same figure in all of six rounds.
+    /// A case in which each rival has the same figure in all of six rounds; none if it is infinite.
     fn case(id: &'static str, metric: &'static Metric, of: &[(&'static str, f64)]) -> Case {
         let names = of.iter().map(|(name, _)| (*name, name.starts_with("quiescence")));
         let mut case = Case::new(id, id, std::slice::from_ref(metric), names);
         for (rival, (_, figure)) in case.rivals.iter_mut().zip(of) {
-            rival.values = vec![vec![*figure; 6]];
+            rival.values = vec![vec![*figure; if figure.is_infinite() { 0 } else { 6 }]];
+            rival.missing = figure.is_infinite().then_some(Missing::NoTime);
         }
         case
+    }
+
+    /// What becomes of each promise of such a case.
+    fn held(id: &'static str, metric: &'static Metric, of: &[(&'static str, f64)]) -> Vec<Held> {
+        judge(&[case(id, metric, of)]).iter().map(|verdict| verdict.held).collect()
     }
 
     const READ: Metric = Metric { name: "read", unit: Unit::Nanoseconds };
@@ -258,38 +256,29 @@ mod tests {
 
     #[test]
     fn what_has_no_figure_neither_keeps_a_promise_nor_breaks_it() {
-        let mut case = case("read/1-thread", &READ, &[("quiescence", 1.0), ("seize", 2.0)]);
-        case.rivals[0].values[0].clear();
-        case.rivals[0].missing = Some(Missing::NoTime);
-        let verdicts = judge(&[case]);
-        let held: Vec<_> = verdicts.iter().map(|verdict| verdict.held).collect();
+        let held = held("read/1-thread", &READ, &[("quiescence", f64::INFINITY), ("seize", 2.0)]);
         assert_eq!(held, [Held::NoFigure], "of liburcu, which was not measured, nothing is said");
     }
 
     /// It was "too close to call", of a ratio that is no number.
     #[test]
     fn what_was_measured_in_no_round_had_a_verdict() {
-        for not_measured in [0, 1] {
-            let mut read = case("read/1-thread", &READ, &[("quiescence", 1.0), ("seize", 2.0)]);
-            read.rivals[not_measured].values[0].fill(f64::NAN);
-            assert_eq!(judge(&[read])[0].held, Held::NoFigure);
+        for (own, other) in [(f64::NAN, 2.0), (1.0, f64::NAN)] {
+            let rivals = [("quiescence", own), ("seize", other)];
+            assert_eq!(held("read/1-thread", &READ, &rivals), [Held::NoFigure]);
         }
         let mut memory = case("memory/waiting", &MEMORY, &[("quiescence", 16.0)]);
         memory.rivals[0].values[0][0] = f64::NAN;
         assert_eq!(judge(&[memory])[0].held, Held::Met, "by the other rounds");
-        let mut memory = case("memory/waiting", &MEMORY, &[("quiescence", 16.0)]);
-        memory.rivals[0].values[0].fill(f64::NAN);
-        assert_eq!(judge(&[memory])[0].held, Held::NoFigure);
+        let never = held("memory/waiting", &MEMORY, &[("quiescence", f64::NAN)]);
+        assert_eq!(never, [Held::NoFigure]);
     }
 
     #[test]
     fn the_best_is_not_known_while_one_of_the_others_has_no_figure() {
         let judged = |ours| {
-            let rivals = [("quiescence", ours), ("seqlock", 2.0), ("std-mutex", 1.0)];
-            let mut case = case("snapshot/1-thread", &READ, &rivals);
-            case.rivals[2].values[0].clear();
-            case.rivals[2].missing = Some(Missing::NoTime);
-            judge(&[case])[0].held
+            let rivals = [("quiescence", ours), ("seqlock", 2.0), ("std-mutex", f64::INFINITY)];
+            held("snapshot/1-thread", &READ, &rivals)[0]
         };
         assert_eq!(judged(2.0), Held::NoFigure, "not the best of the others that are known");
         assert_eq!(judged(3.0), Held::Missed, "whatever the other one is");
@@ -306,13 +295,15 @@ mod tests {
     fn either_half_of_a_promise_will_do() {
         let judged = |ours, liburcu| {
             let rivals = [("quiescence", ours), ("liburcu-call", liburcu)];
-            judge(&[case("call/enqueue", &CALL, &rivals)])[0].held
+            held("call/enqueue", &CALL, &rivals)[0]
         };
         assert_eq!(judged(20.0, 40.0), Held::Met, "25 ns");
         assert_eq!(judged(40.0, 400.0), Held::Met, "a fifth");
         assert_eq!(judged(40.0, 80.0), Held::Missed);
-        let alone = |ours| judge(&[case("call/enqueue", &CALL, &[("quiescence", ours)])])[0].held;
+        let alone = |ours| held("call/enqueue", &CALL, &[("quiescence", ours)])[0];
         assert_eq!((alone(25.0), alone(26.0)), (Held::Met, Held::Missed));
+        // It had no figure, though its own is enough.
+        assert_eq!((judged(25.0, f64::NAN), judged(26.0, f64::NAN)), (Held::Met, Held::NoFigure));
     }
 
     #[test]
@@ -344,23 +335,12 @@ mod tests {
         let map = map::prepare(&[], &map::Load { threads: two, ..map::Load::default() }, &options);
         let suites = suites.into_iter().chain([map, tools::prepare(&[], Some(2), &options)]);
         let planned = suites.flat_map(|suite| suite.expect("it is well-formed").planned);
-        let cases: Vec<Case> = planned.map(|planned| planned.case).collect();
-        for Promise { case, metric, rival, against, .. } in all() {
-            let planned = cases.iter().find(|planned| planned.id == *case).map(|planned| {
-                (planned.metrics, planned.rivals.iter().map(|rival| rival.name).collect())
-            });
-            let (metrics, known): (&[Metric], Vec<&str>) = planned
-                .or_else(|| compat::known(case))
-                .unwrap_or_else(|| panic!("no suite measures {case}"));
-            assert!(metrics.iter().any(|known| known.name == *metric), "{case}: {metric}");
-            let others: &[&str] = match against {
-                Against::Rival(base) => &[*base],
-                Against::Best | Against::Nothing => &[],
-            };
-            for name in others.iter().chain([rival]) {
-                let is_left_out = left_out(name).is_some();
-                assert!(is_left_out || known.contains(name), "{case}: {name}");
-            }
+        let cases: Vec<Case> = planned.map(|planned| planned.case).chain(compat::all()).collect();
+        for Promise { case: id, metric, rival, against, .. } in all() {
+            let case = cases.iter().find(|case| case.id == *id);
+            let case = case.unwrap_or_else(|| panic!("no suite measures {id}"));
+            let other = if let Against::Rival(base) = against { Some(*base) } else { None };
+            has(case, metric, other.into_iter().chain([*rival]));
         }
     }
 }

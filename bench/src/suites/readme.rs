@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::{Options, Planned, SUITES, Suite, map};
-use crate::rivals;
-use crate::{Error, suites};
+use super::{Options, SUITES, Suite, map, unknown};
+use crate::{Error, rivals};
 
 /// A column of a table: its heading, and the case and the metric that fill it.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -50,15 +49,29 @@ pub struct Table {
 /// A figure that is shown: of which suite, of which of its cases, and whose.
 pub(super) type Shown = (&'static str, &'static str, &'static str);
 
-/// What measures these figures, of rivals that are compiled in and asked for.
-pub(super) fn planned(shown: &[Shown], options: &Options) -> Result<Vec<Planned>, Error> {
+/// The suite of these figures, ready to run: what measures each part of them, one after the other,
+/// of rivals that are compiled in and asked for. `what` they are has no ratios.
+pub(super) fn suite(
+    name: &'static str,
+    what: &str,
+    parts: &[Vec<Shown>],
+    options: &Options,
+) -> Result<Suite, Error> {
+    if options.base.is_some() {
+        return Err(Error::Usage(format!("--base: {what} have no ratios")));
+    }
+    let known = BTreeSet::from_iter(parts.iter().flatten().map(|(_, _, rival)| *rival));
+    if let Some(other) = options.only.iter().find(|name| !known.contains(name.as_str())) {
+        return Err(unknown(other, &Vec::from_iter(known)));
+    }
     let is_wanted = |name: &str| {
         let is_compiled_in = rivals::all().any(|rival| rival.name == name);
         is_compiled_in && (options.only.is_empty() || options.only.iter().any(|o| o == name))
     };
-    let mut all = Vec::new();
-    for suite in ["read", "gp", "update", "map"] {
-        let of_suite = shown.iter().filter(|(of, _, rival)| *of == suite && is_wanted(rival));
+    let mut planned = Vec::new();
+    let of_part = |part| ["read", "gp", "update", "map"].map(|suite| (part, suite));
+    for (part, suite) in parts.iter().flat_map(of_part) {
+        let of_suite = part.iter().filter(|(of, _, rival)| *of == suite && is_wanted(rival));
         let (cases, only): (Vec<&str>, Vec<String>) =
             of_suite.map(|(_, case, rival)| (*case, (*rival).to_owned())).unzip();
         if only.is_empty() {
@@ -75,9 +88,9 @@ pub(super) fn planned(shown: &[Shown], options: &Options) -> Result<Vec<Planned>
                 map::prepare(&[], &map::Load { entries, threads, ..Default::default() }, &options)
             }
         };
-        all.extend(suite?.planned.into_iter().filter(|one| cases.contains(&&*one.case.id)));
+        planned.extend(suite?.planned.into_iter().filter(|one| cases.contains(&&*one.case.id)));
     }
-    Ok(all)
+    Ok(Suite::new(name, "quiescence", planned))
 }
 
 impl Row {
@@ -104,15 +117,7 @@ fn shown() -> Vec<Shown> {
 /// # Errors
 /// If a rival is named that is in none of them, or a base: there are no ratios.
 pub fn prepare(options: &Options) -> Result<Suite, Error> {
-    if options.base.is_some() {
-        return Err(Error::Usage("--base: the tables of README have no ratios".to_owned()));
-    }
-    let shown = shown();
-    let known = BTreeSet::from_iter(shown.iter().map(|(_, _, rival)| *rival));
-    if let Some(unknown) = options.only.iter().find(|name| !known.contains(name.as_str())) {
-        return Err(suites::unknown(unknown, &Vec::from_iter(known)));
-    }
-    Ok(Suite::new("readme", "quiescence", planned(&shown, options)?))
+    suite("readme", "the tables of README", &[shown()], options)
 }
 
 #[cfg(test)]
@@ -120,6 +125,7 @@ mod tests {
     use super::*;
     use crate::host::Quiet;
     use crate::suites::rounds::Unit;
+    use crate::suites::tests::quick;
 
     #[test]
     fn every_rival_of_the_tables_is_one() {
@@ -131,9 +137,7 @@ mod tests {
 
     #[test]
     fn every_column_is_measured_in_nanoseconds() {
-        let only: Vec<String> =
-            ["quiescence", "std-rwlock", "quiescence-hashmap"].map(str::to_owned).into();
-        let options = Options { quick: true, rounds: Some(1), only, ..Options::default() };
+        let options = quick(1, &["quiescence", "std-rwlock", "quiescence-hashmap"]);
         let suite = prepare(&options).unwrap();
         let (cases, _) = suite.run(&mut Quiet::default(), &options).unwrap();
         for column in SUITES.readme.iter().flat_map(|table| &table.columns) {

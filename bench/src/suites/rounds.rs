@@ -14,6 +14,7 @@ use rand::{RngExt, SeedableRng};
 use scopeguard::defer_on_unwind;
 use serde::Deserialize;
 
+use super::Options;
 use crate::sample::Sample;
 use crate::slices::{self, COUNTED_MIN, Flaws, Missing, Row, RunVerdict, Wanted, Watch};
 use crate::statistics::{OfRound, Ratio, Spread, in_pairs, paired_ratio, spread};
@@ -145,36 +146,32 @@ impl Series {
 }
 
 /// What became of the measurements of one rival.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Tally {
-    /// How often the next one is tried.
-    tries: u32,
+    /// How many in a row, up to the last one, were tried in vain.
+    in_vain: u32,
     /// Those that count of those that were judged, and why the others do not.
     counted: u32,
     flaws: Flaws,
 }
 
 impl Tally {
-    fn new() -> Tally {
-        Tally { tries: TRIES, counted: 0, flaws: Flaws::default() }
-    }
-
     fn flawed(&self) -> u32 {
         self.flaws.iter().sum()
     }
 
     /// Measures until it counts, or there is no more; so often at most.
     fn measure(&mut self, mut once: impl FnMut() -> Option<Sample>) -> Option<Vec<f64>> {
-        for _ in 0..self.tries {
+        for _ in 0..(TRIES >> self.in_vain.min(31)).max(TRIES_MIN) {
             let Sample { values, judged } = once()?;
             let Some(Err(flaw)) = judged else {
                 self.counted += u32::from(judged.is_some());
-                self.tries = TRIES;
+                self.in_vain = 0;
                 return Some(values);
             };
             self.flaws[flaw as usize] += 1;
         }
-        self.tries = (self.tries / 2).max(TRIES_MIN);
+        self.in_vain += 1;
         None
     }
 }
@@ -182,31 +179,25 @@ impl Tally {
 /// A run of the benchmark: the way out, the progress, and the order that is drawn.
 pub(crate) struct Session<'a> {
     pub(crate) host: &'a mut dyn Host,
-    /// As in the options of the suite.
-    pub(crate) planted_percent: f64,
-    /// As many as were asked for.
-    pub(crate) rounds: u32,
-    pub(crate) pin: bool,
+    /// In how many rounds the case at hand is measured, and about how long a rival takes in each.
+    pub(crate) amount: (u32, Duration),
     /// Why a case could not be measured: the run ends with this.
     pub(crate) failed: Option<Error>,
+    pin: bool,
     generator: ChaCha8Rng,
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn new(host: &'a mut dyn Host, rounds: u32, seed: u64) -> Session<'a> {
-        let generator = ChaCha8Rng::seed_from_u64(seed);
-        Session { host, planted_percent: 0.0, rounds, pin: false, failed: None, generator }
+    pub(crate) fn new(host: &'a mut dyn Host, options: &Options) -> Session<'a> {
+        let generator = ChaCha8Rng::seed_from_u64(options.seed);
+        let amount = (options.rounds(), Duration::ZERO);
+        Session { host, amount, failed: None, pin: options.pin, generator }
     }
 
-    /// Measures a row of each rival by slices, for this time in each round.
-    pub(crate) fn slices(
-        &mut self,
-        mut case: Case,
-        rows: &[Row<'_>],
-        budget: Duration,
-    ) -> Option<Case> {
-        self.host.announce(&case.title);
-        let wanted = Wanted::in_time(budget * self.rounds, self.generator.random());
+    /// Measures a row of each rival by slices, for as long as all rounds take.
+    pub(crate) fn slices(&mut self, mut case: Case, rows: &[Row<'_>]) -> Option<Case> {
+        let (rounds, budget) = self.amount;
+        let wanted = Wanted::in_time(budget * rounds, self.generator.random());
         let (measured, run) = slices::run(rows, &Wanted { pin: self.pin, ..wanted }, self.host);
         for (rival, measured) in case.rivals.iter_mut().zip(measured) {
             rival.values[0] = measured.values;
@@ -217,31 +208,30 @@ impl<'a> Session<'a> {
         (is_measured || !self.host.must_stop()).then_some(case)
     }
 
-    /// Measures every rival in so many rounds; `measure` gets the number of the rival, and of the
+    /// Measures every rival in each round; `measure` gets the number of the rival, and of the
     /// round, and gives one value for each metric. Nothing if not one round was finished.
     pub(crate) fn interleave(
         &mut self,
-        rounds: u32,
         mut case: Case,
-        budget: Duration,
         measure: &mut dyn FnMut(usize, u32) -> Sample,
     ) -> Option<Case> {
+        let (rounds, budget) = self.amount;
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
-        let mut tallies = vec![Tally::new(); case.rivals.len()];
+        let mut tallies = vec![Tally::default(); case.rivals.len()];
         let watch = Watch::begin();
         let mut finished = 0_usize;
         'rounds: for number_of_round in 0..rounds {
             order.shuffle(&mut self.generator);
             let mut round = vec![None; case.rivals.len()];
             for &number in &order {
-                if self.host.must_stop() {
-                    break 'rounds;
-                }
                 let now = format!("{}: {}", case.title, case.rivals[number].name);
                 self.host.announce(&now);
                 defer_on_unwind!(eprintln!("while this was measured: {now}"));
                 let once = || (!self.host.must_stop()).then(|| measure(number, number_of_round));
                 round[number] = tallies[number].measure(once);
+                if round[number].is_none() && self.host.must_stop() {
+                    break 'rounds;
+                }
                 self.host.advance(budget);
             }
             for (rival, values) in case.rivals.iter_mut().zip(round) {
@@ -290,10 +280,11 @@ impl Series {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::Relaxed;
 
+    use super::super::tests::quick;
     use super::*;
     use crate::host::Quiet;
     use crate::slices::{Flaw, Judged};
@@ -303,7 +294,7 @@ mod tests {
         Metric { name: "peak", unit: Unit::Objects },
     ];
 
-    fn case() -> Case {
+    pub(in crate::suites) fn case() -> Case {
         Case::new("case", "case", METRICS, ["a", "b", "c"].map(|name| (name, false)))
     }
 
@@ -314,10 +305,10 @@ mod tests {
         mut sample: impl FnMut(usize, u32, &AtomicBool) -> Sample,
     ) -> Option<Case> {
         let mut host = Quiet::default();
-        let flag = host.flag();
+        let flag = host.stops.clone();
         let mut sample = |number, round| sample(number, round, &flag);
-        let mut session = Session::new(&mut host, rounds, seed);
-        session.interleave(rounds, case(), Duration::ZERO, &mut sample)
+        let options = Options { seed, ..quick(rounds, &[]) };
+        Session::new(&mut host, &options).interleave(case(), &mut sample)
     }
 
     /// Runs four rounds; the order of all measurements and the case.
@@ -376,7 +367,7 @@ mod tests {
     fn a_measurement_that_does_not_count_is_repeated_a_few_times() {
         let measure = |judged: &[Judged]| {
             let (mut judged, mut count) = (judged.iter().copied(), 0.0);
-            let mut tally = Tally::new();
+            let mut tally = Tally::default();
             let values = tally.measure(|| {
                 count += 1.0;
                 Some(Sample::new([count], judged.next().expect("no more tries than that")))
@@ -392,7 +383,7 @@ mod tests {
 
     #[test]
     fn what_never_counts_is_tried_less_often_until_it_does() {
-        let mut tally = Tally::new();
+        let mut tally = Tally::default();
         let mut count_at = |judged| {
             let mut count = 0;
             tally.measure(|| {
@@ -424,14 +415,18 @@ mod tests {
 
     #[test]
     fn a_case_that_is_stopped_in_its_first_round_is_none_also_where_a_try_did_not_count() {
-        let mut tried = 0;
-        let case = measured(4, 1, |_, _, stops| {
-            tried += 1;
-            stops.store(tried == 2, Relaxed);
-            Sample::new([1.0, 1.0], Some(Err(Flaw::Taken)))
-        });
-        assert!(case.is_none());
-        assert_eq!(tried, 2, "a stop is heeded between two tries");
+        // A round whose last rival was cut short was a whole one.
+        for (counted, last) in [(0, 2), (2, 4)] {
+            let mut tried = 0;
+            let case = measured(4, 1, |_, _, stops| {
+                tried += 1;
+                stops.store(tried == last, Relaxed);
+                let judged = if tried <= counted { Ok(()) } else { Err(Flaw::Taken) };
+                Sample::new([1.0, 1.0], Some(judged))
+            });
+            assert!(case.is_none());
+            assert_eq!(tried, last, "a stop is heeded between two tries");
+        }
     }
 
     #[test]

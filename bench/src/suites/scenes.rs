@@ -19,6 +19,7 @@ use crate::cases::replace::Limit;
 use crate::cases::{crowd, enqueue, garbage, hash, memory, stall, store, update};
 use crate::rivals::{self, Rival};
 use crate::sample::Sample;
+use crate::slices::Row;
 use crate::units;
 
 /// What is measured, and of whom.
@@ -107,61 +108,55 @@ impl Scenes<What> {
         let (what, quick, seed) = (scene.what, usize::from(options.quick), options.seed);
         let names = rivals.iter().map(|rival| (rival.name, rival.ours));
         let case = Case::new(scene.id, scene.title, self.metrics(scene), names);
-        let (rounds, budget) = amount.of(options);
         let (times, timed) = (amount.times[quick], amount.timed[quick]);
-        match what {
+        let planted_percent = options.planted_percent;
+        Planned::new(case, amount.of(options), move |session, case| match what {
             What::Loop(of, _) | What::Beside(of) => {
-                Planned::new(case, (rounds, budget), move |session, case| {
-                    let percent = session.planted_percent;
-                    let row = |looped: Loop| match what {
-                        What::Loop(_, threads) => looped.row(threads, percent),
-                        _ => looped.row_beside(percent),
-                    };
-                    let loops = rivals.iter().filter_map(|rival| Some(rival.looped(of)?()));
-                    session.slices(case, &loops.map(row).collect::<Vec<_>>(), budget)
-                })
+                let loops = rivals.iter().filter_map(|rival| Some(rival.looped(of)?()));
+                let rows: Vec<_> = loops.map(|looped| what.row(looped, planted_percent)).collect();
+                session.slices(case, &rows)
             }
-            What::Store(threads) => Planned::new(case, (rounds, budget), move |session, case| {
+            What::Store(threads) => {
                 let places = rivals.iter().filter_map(|rival| Some((rival.name, rival.store?())));
                 let places: Vec<store::Place> = places.collect();
                 let rows: Vec<_> = places.iter().map(store::row).collect();
                 beside(session, threads, store::loaded(&places), case, |session, case| {
-                    session.slices(case, &rows, budget)
+                    session.slices(case, &rows)
                 })
-            }),
+            }
             What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
-                let threads = if let What::Wait { idle, .. } = what { idle } else { 0 };
-                Planned::new(case, (rounds, budget), move |session, case| {
-                    let flavours = rivals.iter().filter_map(|rival| Some(rival.wait?()));
-                    let flavours: Vec<_> = flavours.collect();
-                    let steps = steps_for(SECTION);
-                    let mut measure = |number: usize, _| {
-                        let flavour = &*flavours[number];
-                        let with = |readers, steps| Beside { flavour, readers, steps };
-                        match what {
-                            What::Wait { readers, .. } => with(readers, 0).measure(budget),
-                            What::Grace(readers) => with(readers, steps).measure(budget / 2),
-                            What::Contended(readers) => with(readers, steps).contend(budget),
-                            _ => unreachable!("these are the three that wait"),
-                        }
-                    };
-                    beside(session, threads, idle(&flavours), case, |session, case| {
-                        session.interleave(rounds, case, budget, &mut measure)
-                    })
+                let flavours = rivals.iter().filter_map(|rival| Some(rival.wait?()));
+                let flavours: Vec<_> = flavours.collect();
+                let (threads, readers, steps) = match what {
+                    What::Wait { idle, readers } => (idle, readers, 0),
+                    What::Grace(readers) | What::Contended(readers) => {
+                        (0, readers, steps_for(SECTION))
+                    }
+                    _ => unreachable!("these are the three that wait"),
+                };
+                let (_, time) = session.amount;
+                let mut measure = |number: usize, _| {
+                    let beside = Beside { flavour: &*flavours[number], readers, steps };
+                    match what {
+                        What::Grace(_) => beside.measure(time / 2),
+                        What::Contended(_) => beside.contend(time),
+                        _ => beside.measure(time),
+                    }
+                };
+                beside(session, threads, idle(&flavours), case, |session, case| {
+                    session.interleave(case, &mut measure)
                 })
             }
             _ => {
                 let measures = rivals.iter().filter_map(|rival| what.of(rival, times, timed, seed));
                 let measures: Vec<Measure> = measures.collect();
-                Planned::new(case, (rounds, budget), move |session, case| match what {
-                    What::Stall => {
-                        stalls(session, case, (rounds, budget), |number| measures[number]())
-                    }
-                    _ => session
-                        .interleave(rounds, case, budget, &mut |number, _| measures[number]()),
-                })
+                let measure = |number: usize| measures[number]();
+                match what {
+                    What::Stall => stalls(session, case, measure),
+                    _ => session.interleave(case, &mut |number, _| measure(number)),
+                }
             }
-        }
+        })
     }
 
     /// The rivals of which this holds, in the order of the registry.
@@ -191,11 +186,10 @@ fn beside(
 fn stalls(
     session: &mut Session<'_>,
     case: Case,
-    (rounds, budget): (u32, Duration),
     mut sample: impl FnMut(usize) -> Sample,
 ) -> Option<Case> {
     let mut full = BTreeSet::new();
-    let mut case = session.interleave(rounds, case, budget, &mut |number, _| {
+    let mut case = session.interleave(case, &mut |number, _| {
         let seen = sample(number);
         full.extend((seen.values[1] >= stall::BYTES_MAX as f64).then_some(number));
         seen
@@ -216,6 +210,14 @@ impl What {
             Self::Grace(_) => rival.wait.is_some(),
             Self::Store(_) => rival.store.is_some(),
             _ => self.of(rival, 0, 0, 0).is_some(),
+        }
+    }
+
+    /// What is timed of a rival's loop. So many per cent are done besides, and not counted.
+    fn row(self, looped: Loop, planted_percent: f64) -> Row<'static> {
+        match self {
+            Self::Loop(_, threads) => looped.row(threads, planted_percent),
+            _ => looped.row_beside(planted_percent),
         }
     }
 
@@ -271,28 +273,17 @@ fn served<T: Copy + 'static>(
 mod tests {
     use scopeguard::defer_on_unwind;
 
-    use super::super::ROUNDS_QUICK;
-    use super::super::SUITES;
-    use super::super::tests::all_scenes;
+    use super::super::rounds::{Series, tests::case};
+    use super::super::tests::{all_scenes, are_whole, names, quick};
+    use super::super::{ROUNDS_QUICK, SUITES};
     use super::*;
     use crate::clock::cpu_time;
     use crate::host::Quiet;
     use crate::slices::{self, Flaw};
-    use crate::suites::rounds::{Metric, Series, Unit};
-
-    const METRICS: &[Metric] = &[
-        Metric { name: "peak", unit: Unit::Objects },
-        Metric { name: "memory", unit: Unit::Bytes },
-    ];
-
-    fn options() -> Options {
-        Options { quick: true, ..Options::default() }
-    }
 
     #[test]
     fn who_has_filled_the_memory_is_noted_also_of_a_try_that_does_not_count() {
-        let mut host = Quiet::default();
-        let case = Case::new("case", "case", METRICS, ["a", "b", "c"].map(|name| (name, false)));
+        let (mut host, options) = (Quiet::default(), quick(4, &[]));
         let mut tries = [0; 3];
         let sample = |number: usize| {
             tries[number] += 1;
@@ -303,8 +294,7 @@ mod tests {
             };
             Sample::new([1.0, bytes as f64], Some(judged))
         };
-        let mut session = Session::new(&mut host, 4, 1);
-        let case = stalls(&mut session, case, (4, Duration::ZERO), sample).unwrap();
+        let case = stalls(&mut Session::new(&mut host, &options), case(), sample).unwrap();
         assert_eq!(case.notes, ["stopped at 1 GiB: a, b"]);
     }
 
@@ -346,11 +336,11 @@ mod tests {
         let (what, amount) = (scene.what, little(suite.amount(scene)));
         let one = |rival: &&'static Rival| {
             defer_on_unwind!(eprintln!("{}: {}", scene.id, rival.name));
-            let row = match what {
-                What::Loop(of, threads) => rival.looped(of).map(|make| make().row(threads, 0.0)),
-                What::Beside(of) => rival.looped(of).map(|make| make().row_beside(0.0)),
+            let looped = match what {
+                What::Loop(of, _) | What::Beside(of) => rival.looped(of),
                 _ => None,
             };
+            let row = looped.map(|make| what.row(make(), 0.0));
             let cpu_before = cpu_time();
             let values = match row {
                 Some(row) => vec![slices::once(&row, 4)],
@@ -363,10 +353,9 @@ mod tests {
         };
         match what {
             What::Store(_) | What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
-                let mut host = Quiet::default();
-                let options = Options { rounds: Some(1), seed: 1, ..options() };
+                let (mut host, options) = (Quiet::default(), quick(1, &[]));
                 let planned = suite.plan(scene, rivals, amount, &options);
-                let case = planned.measure(&mut Session::new(&mut host, 1, 1));
+                let case = planned.measure(&mut Session::new(&mut host, &options));
                 let rivals = case.expect("it is measured").rivals.into_iter();
                 let first = |values: Vec<f64>| values.first().copied();
                 let of = |rival: Series| rival.values.into_iter().map(first).collect();
@@ -411,26 +400,18 @@ mod tests {
     #[test]
     fn all_cases_are_measured_unless_some_are_named() {
         for scenes in all_scenes() {
-            let duration = |groups: &[String]| {
-                scenes.prepare(groups, &options()).expect("well-formed").duration
-            };
-            let parts = scenes.groups.iter().map(|(group, _)| duration(&[(*group).to_owned()]));
-            let parts: Vec<Duration> = parts.collect();
-            let message =
-                scenes.prepare(&["speed".to_owned()], &options()).unwrap_err().to_string();
+            let groups = scenes.groups.iter().map(|(group, _)| *group);
+            let prepare = |groups: &[String]| scenes.prepare(groups, &quick(1, &[]));
+            are_whole(&Vec::from_iter(groups), |groups| prepare(groups).expect("well-formed"));
+            let message = prepare(&names(&["speed"])).unwrap_err().to_string();
             assert!(message.contains("speed"), "{message}");
-            assert!(parts.iter().all(|part| !part.is_zero()), "{}: {parts:?}", scenes.bench);
-            assert_eq!(parts.iter().sum::<Duration>(), duration(&[]), "{}", scenes.bench);
         }
     }
 
     #[test]
     fn a_rival_is_chosen_where_it_takes_part() {
         let base_of = |cases: &[&str], only: &[&str]| {
-            let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-            let options = Options { only: names(only), ..options() };
-            let cases: Vec<String> = names(cases);
-            let suite = SUITES.update.prepare(&cases, &options);
+            let suite = SUITES.update.prepare(&names(cases), &quick(1, only));
             suite.map(|suite| suite.base).map_err(|error| error.to_string())
         };
         assert_eq!(base_of(&[], &["papaya", "quiescence"]), Ok("quiescence"));
@@ -452,8 +433,8 @@ mod tests {
         );
         assert_eq!(most("stall", &SUITES.update), Some([5, 3]));
         let duration = |rounds| {
-            let options = Options { rounds: Some(rounds), ..options() };
-            SUITES.srcu.prepare(&["blocked".to_owned()], &options).expect("well-formed").duration
+            let suite = SUITES.srcu.prepare(&names(&["blocked"]), &quick(rounds, &[]));
+            suite.expect("well-formed").duration
         };
         assert_eq!([duration(1) * 2, duration(1) * 3], [duration(2), duration(ROUNDS_QUICK)]);
     }

@@ -41,15 +41,15 @@ pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Re
         let id = format!("{}/{}", scene.id, in_threads(count));
         let title = format!("{}; {}", scene.title, by(count));
         let case = Case::new(id, title, SUITES.tools.metrics(scene), rivals);
-        let ((rounds, budget), seed) = (SUITES.tools.amount(scene).of(options), options.seed);
+        let (amount, seed) = (SUITES.tools.amount(scene).of(options), options.seed);
         // Said once: what was published has many CPUs.
         let (forms, is_said) = (forms.clone(), threads.last() == Some(&count));
-        Planned::new(case, (rounds, budget), move |session, case| {
+        Planned::new(case, amount, move |session, case| {
             let program = Program::of(scene.id);
-            let operations = program.operations_in(count, budget);
+            let operations = program.operations_in(count, amount.1);
             // What each round's threads have added up in their first form.
             let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-            let mut case = session.interleave(rounds, case, budget, &mut |number, round| {
+            let mut case = session.interleave(case, &mut |number, round| {
                 let seed = seed.wrapping_add(round.into());
                 let (sample, seen) = program.measure(forms[number], count, operations, seed);
                 let first = sums.entry(seed).or_insert_with(|| seen.clone());
@@ -67,6 +67,7 @@ pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Re
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{names, quick};
     use super::*;
     use crate::host::Quiet;
 
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn every_case_gives_a_figure_for_each_metric_of_both_forms() {
-        let options = Options { quick: true, rounds: Some(2), ..Options::default() };
+        let options = quick(2, &[]);
         let suite = prepare(&[], Some(2), &options).expect("well-formed");
         assert_eq!((suite.name, suite.base), ("tools", "before"));
         let (cases, _) = suite.run(&mut Quiet::default(), &options).expect("it is measured");
@@ -113,11 +114,9 @@ mod tests {
 
     #[test]
     fn a_form_can_be_measured_alone() {
-        let options = Options { only: vec!["after".to_owned()], ..Options::default() };
-        let suite = prepare(&["rcu".to_owned()], None, &options).expect("well-formed");
+        let suite = prepare(&names(&["rcu"]), None, &quick(1, &["after"])).expect("well-formed");
         assert_eq!(suite.base, "after");
-        let options = Options { only: vec!["later".to_owned()], ..Options::default() };
-        let message = prepare(&[], None, &options).unwrap_err().to_string();
+        let message = prepare(&[], None, &quick(1, &["later"])).unwrap_err().to_string();
         assert!(message.contains("before, after"), "{message}");
     }
 }

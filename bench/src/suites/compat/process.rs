@@ -20,14 +20,19 @@ const SOURCES: [(&str, &str); 3] = [
 const HEADERS: [(&str, &str); 2] =
     [("program.h", include_str!("program.h")), ("flavor.h", include_str!("flavor.h"))];
 
+/// The limit of ours in a flood: what the default is where there are 1 GiB of memory.
+const FLOOD_LIMIT: (&str, &str) = ("QUIESCENCE_LIMIT_OBJECTS", "65536");
+
 /// The programs, compiled.
 pub(crate) struct Programs {
     directory: tempfile::TempDir,
+    /// That of our libraries.
+    ours: PathBuf,
 }
 
 impl Programs {
     /// Compiles them, against Debian's headers and libraries.
-    pub(crate) fn compile() -> Result<Self, Error> {
+    pub(crate) fn compile(ours: PathBuf) -> Result<Self, Error> {
         let directory = tempfile::tempdir()
             .map_err(|error| Error::io("cannot make a temporary directory", error))?;
         for (name, text) in SOURCES.into_iter().chain(HEADERS) {
@@ -35,7 +40,7 @@ impl Programs {
             std::fs::write(&source, text)
                 .map_err(|error| Error::io(format!("cannot write {}", source.display()), error))?;
         }
-        let programs = Self { directory };
+        let programs = Self { directory, ours };
         let compilers: Vec<_> =
             FLAVORS.into_iter().map(|flavor| programs.compiler(flavor).spawn()).collect();
         for compiler in compilers {
@@ -72,23 +77,23 @@ impl Programs {
         compiler
     }
 
-    /// Measures in a process of its own, with the libraries of this directory, or else with those
-    /// of the system. Returns so many figures.
+    /// Measures in a process of its own, with our libraries or else with those of the system.
+    /// Returns so many figures.
     pub(crate) fn measure(
         &self,
         flavor: &str,
-        ours: Option<&Path>,
+        is_ours: bool,
         (measurement, amount): (&str, u64),
-        environment: &[(&str, &str)],
         figures: usize,
     ) -> Result<Vec<f64>, Error> {
+        let ours = is_ours.then_some(&*self.ours);
         let mut command = Command::new(self.program(flavor));
         match ours {
             Some(directory) => command.env("LD_LIBRARY_PATH", directory),
             None => command.env_remove("LD_LIBRARY_PATH"),
         };
-        let command = command.arg(measurement).arg(amount.to_string());
-        let output = command.envs(environment.iter().copied()).output();
+        command.envs(measurement.contains("flood").then_some(FLOOD_LIMIT));
+        let output = command.arg(measurement).arg(amount.to_string()).output();
         let output =
             output.map_err(|error| Error::io("cannot start the measured program", error))?;
         let said = String::from_utf8_lossy(&output.stdout);
