@@ -65,8 +65,8 @@ use crate::cases::wait::Flavour;
 use crate::locks::{InPlace, Locked, Locks};
 use crate::sample::Sample;
 use crate::shapes::{
-    Bounded, Buckets, Copies, Counted, Counting, Ids, Key, Keyed, Limited, Limiting, Make,
-    Numbered, PerKey, Queued, Queueing, Ready, Value, WORDS, Whole, Workload,
+    Bounded, Buckets, Copies, Counted, Counting, Ids, Key, Keyed, Limiting, Make, Numbered, PerKey,
+    Queued, Queueing, Ready, Value, WORDS, Whole, Workload,
 };
 use crate::{serve, shapes};
 
@@ -283,7 +283,7 @@ impl Rival {
     /// `rcu advise`: one around what each thread changes, none of which is only read.
     const fn locked_alone<L: Locks>(self) -> Self {
         self.counter::<Locked<L::Of<u64>>>()
-            .limiter::<Limited<L::Of<u64>>>()
+            .limiter::<Locked<L::Of<u64>>>()
             .queue::<Locked<L::Of<VecDeque<Value>>>>()
     }
 

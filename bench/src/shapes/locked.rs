@@ -28,21 +28,11 @@ impl<L: Lock<u64>> Counting for Locked<L> {
     }
 }
 
-/// A count and its limit under one lock.
-pub(crate) struct Limited<L> {
-    count: L,
-    limit: u64,
-}
-
-impl<L: Lock<u64>> Limiting for Limited<L> {
-    fn new(limit: u64) -> Self {
-        Self { count: L::new(0), limit }
-    }
-
+impl<L: Lock<u64>> Limiting for Locked<L> {
     #[inline]
-    fn try_take(&self) -> bool {
-        self.count.write(|count| {
-            let fits = *count < self.limit;
+    fn try_take(&self, limit: u64) -> bool {
+        self.0.write(|count| {
+            let fits = *count < limit;
             *count += u64::from(fits);
             fits
         })
@@ -50,12 +40,7 @@ impl<L: Lock<u64>> Limiting for Limited<L> {
 
     #[inline]
     fn give(&self) {
-        self.count.write(|count| *count -= 1);
-    }
-
-    #[inline]
-    fn value(&self) -> u64 {
-        self.count.read(|count| *count)
+        self.0.write(|count| *count -= 1);
     }
 }
 

@@ -7,7 +7,10 @@
 //! but for what still waits at the end of a round. Designs that share a domain free some of each
 //! other's objects: a thread frees about as many as it retires, so each pays for its own number.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use crossbeam_utils::CachePadded;
 
 use super::plan::{Operation, Plan};
 use super::subject::{Job, Subject};
@@ -48,6 +51,7 @@ pub(crate) trait Prepared: Send + Sync {
 pub(crate) type Make = fn(&Plan) -> Box<dyn Prepared>;
 
 /// What a thread of a row keeps from one slice to the next.
+#[derive(Default)]
 pub(crate) struct Seat {
     /// Its next operation.
     next: usize,
@@ -62,28 +66,25 @@ pub(crate) struct Seat {
 
 impl Seat {
     pub(crate) fn new(number: usize) -> Seat {
-        Seat {
-            next: 0,
-            // Serial numbers name the thread and its updates; 0 is the value of the beginning.
-            serial: (number as u32 + 1) << 24,
-            updates: 0,
-            checksum_errors: 0,
-            update_ns: Vec::new(),
-            unreclaimed: Vec::new(),
-        }
+        // Serial numbers name the thread and its updates; 0 is the value of the beginning.
+        Seat { serial: (number as u32 + 1) << 24, ..Seat::default() }
     }
 }
 
-/// What a design shares between the threads, and the counts of its values.
+/// What a design shares between the threads, the counts of its values, and how many updates there
+/// were.
 pub(crate) struct Ready<S> {
     shared: S,
     ledger: &'static Ledger,
+    // In lines of its own: a thread that is done writes it while others are still timed.
+    updates: CachePadded<AtomicU64>,
 }
 
 impl<S: Subject> Ready<S> {
     pub(crate) fn boxed(plan: &Plan) -> Box<dyn Prepared> {
         let ledger = Ledger::leak();
-        Box::new(Self { shared: S::new(&Job { plan, ledger }), ledger })
+        let shared = S::new(&Job { plan, ledger });
+        Box::new(Self { shared, ledger, updates: CachePadded::default() })
     }
 
     #[inline]
@@ -101,18 +102,15 @@ impl<S: Subject> Ready<S> {
         }
         seat.serial = seat.serial.wrapping_add(1);
         seat.updates += 1;
-        let gives_up = if S::TIMED {
-            let begin = Instant::now();
-            let gives_up = self.shared.change(job, operation, thread, seat.serial);
+        let begin = S::TIMED.then(Instant::now);
+        let gives_up = self.shared.change(job, operation, thread, seat.serial);
+        if let Some(begin) = begin {
             let ns = begin.elapsed().as_nanos().try_into().unwrap_or(u32::MAX);
             // What is beyond the room that was made before is not kept: to make more takes time.
             if let (Some(slice), true) = (slice, seat.update_ns.len() < seat.update_ns.capacity()) {
                 seat.update_ns.push((slice, ns));
             }
-            gives_up
-        } else {
-            self.shared.change(job, operation, thread, seat.serial)
-        };
+        }
         if gives_up {
             self.ledger.replaced.add(1);
         }
@@ -124,7 +122,7 @@ impl<S: Subject> Prepared for Ready<S> {
         if part.slice.is_some() {
             seat.update_ns.reserve_exact(LATENCIES);
         }
-        let operations = &*plan.operations[part.me];
+        let (operations, updates_before) = (&*plan.operations[part.me], seat.updates);
         let job = Job { plan, ledger: self.ledger };
         let mut thread = self.shared.thread();
         let mut left = part.count;
@@ -146,12 +144,14 @@ impl<S: Subject> Prepared for Ready<S> {
             seat.unreclaimed.push((slice, self.ledger.unreclaimed()));
         }
         self.shared.leave(thread);
+        // Relaxed: read after the threads were joined, which orders it.
+        self.updates.fetch_add(seat.updates - updates_before, Ordering::Relaxed);
         took
     }
 
     fn settle(&self) -> u64 {
         drain(FLUSH_PATIENCE, || self.ledger.unreclaimed(), || self.shared.flush());
-        self.shared.errors_at_rest()
+        self.shared.errors_at_rest(self.ledger, self.updates.load(Ordering::Relaxed))
     }
 
     #[cfg(test)]
@@ -170,8 +170,6 @@ impl<S: Subject> Prepared for Ready<S> {
 mod tests {
     use super::super::{Keyed, Whole};
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
     use crate::cases::loops::tests::{Slow, is_of_operations};
 
     static FLUSHES: AtomicU64 = AtomicU64::new(0);

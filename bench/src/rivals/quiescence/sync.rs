@@ -6,11 +6,14 @@ use quiescence::sync::{BigRef, Counter, ExactCounter, LimitCounter, LocalGlobalL
 
 use crate::cases::BATCH;
 use crate::cases::loops::{Loop, repeat};
-use crate::shapes::{Limiting, counting};
+use crate::shapes::{Counting, Limiting, counting};
 
-/// A counter that may not exceed a limit, which is far away.
+/// A limit that is far away.
+const FAR: u64 = 1 << 62;
+
+/// A counter that may not exceed a limit.
 pub(super) fn count_limited() -> Loop {
-    let counter = LimitCounter::new(1 << 62);
+    let counter = LimitCounter::new(FAR);
     Loop::new(move |batches| {
         let counter = black_box(&counter);
         let elapsed = repeat(batches, || u64::from(counter.try_add(1)));
@@ -39,23 +42,35 @@ counting! {
         sum: |counter| counter.sum().cast_unsigned();
 }
 
+impl Counting for LimitCounter {
+    const EXACT: bool = true;
+
+    fn new() -> Self {
+        Self::new(FAR)
+    }
+
+    #[inline(always)]
+    fn add(&self) {
+        assert!(self.try_add(1), "the limit is far away");
+    }
+
+    fn sum(&self) -> u64 {
+        self.value()
+    }
+}
+
 impl Limiting for LimitCounter {
-    fn new(limit: u64) -> Self {
+    fn up_to(limit: u64) -> Self {
         Self::new(limit)
     }
 
     #[inline]
-    fn try_take(&self) -> bool {
+    fn try_take(&self, _limit: u64) -> bool {
         self.try_add(1)
     }
 
     #[inline]
     fn give(&self) {
         self.sub(1);
-    }
-
-    #[inline]
-    fn value(&self) -> u64 {
-        self.value()
     }
 }
