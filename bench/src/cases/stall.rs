@@ -34,8 +34,7 @@ const BATCH: u64 = 64;
 /// # Panics
 /// If the rival panics.
 pub(crate) fn measure(make: Make, stall: Duration) -> Sample {
-    let site = || make(Limit::Low);
-    on_site(site, |site| {
+    on_site(make, Limit::Low, |site| {
         let before = Phase::run(site, false, stall / BEFORE);
         let during = Phase::run(site, true, stall);
         let peaks = [during.unreclaimed_peak, during.bytes_peak].map(|peak| peak as f64);

@@ -59,7 +59,7 @@ use crate::cases::hash::{self, Chains, Mapped};
 use crate::cases::loops::{self, Loop, Looped, reads};
 use crate::cases::maps::locked::{LockedMap, One};
 use crate::cases::maps::{Kinds, Map, Maps};
-use crate::cases::replace::{self, Replacements, Site};
+use crate::cases::replace::{self, Replacements};
 use crate::cases::store;
 use crate::cases::wait::Flavour;
 use crate::locks::{InPlace, Locked, Locks};
@@ -171,7 +171,7 @@ pub(crate) struct Rival {
     pub(crate) is_copied: bool,
     /// By [`Looped`].
     loops: [Option<fn() -> Loop>; Looped::COUNT],
-    pub(crate) stored: Option<fn() -> Box<dyn Site>>,
+    pub(crate) stored: Option<replace::Make>,
     pub(crate) replace: Option<replace::Make>,
     pub(crate) hash: Option<hash::Make>,
     pub(crate) ids: Option<hash::Make>,
@@ -340,7 +340,7 @@ impl Rival {
 
     /// An object that is replaced, and retired: updates, tails, stalls.
     const fn replace<R: serve::Replace>(self) -> Self {
-        Self { replace: Some(|_| Replacements::<R>::boxed()), ..self }
+        self.replace_with(Replacements::<R>::boxed)
     }
 
     /// The same of a design whose limit of what may wait is set, or of one in another language.
@@ -490,8 +490,7 @@ mod tests {
     #[test]
     fn every_design_shows_the_newest_object_and_drops_the_old_ones() {
         let _turn = turn();
-        let replaced = that(|rival| rival.replace.map(|make| make(Limit::Usual)));
-        let sites = replaced.chain(that(|rival| rival.stored.map(|make| make())));
-        assert!(sites.filter(|(name, site)| site.keeps_its_word(name)).count() >= 7);
+        let makes = that(|rival| rival.replace).chain(that(|rival| rival.stored));
+        assert!(makes.filter(|(name, make)| make(Limit::Usual).keeps_its_word(name)).count() >= 7);
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn by_limit<G: Replace, L: Replace>(
     own: fn(Domain) -> L,
 ) -> Box<dyn Site> {
     let bytes_max = match limit {
-        Limit::Usual => return Replacements::<G>::boxed(),
+        Limit::Usual => return Replacements::<G>::boxed(limit),
         Limit::Low => LIMIT_BYTES,
         Limit::High => u64::MAX,
     };
