@@ -47,6 +47,7 @@ mod thread_local;
 mod tokio;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashTable;
@@ -56,13 +57,13 @@ use crate::advise::KeyIndex;
 use crate::cases::domains::{self, Used};
 use crate::cases::enqueue::Caller;
 use crate::cases::hash::{self, Chains, Mapped};
-use crate::cases::loops::{self, Loop, Looped, reads};
+use crate::cases::loops::{self, Loop, Looped, nested, reads, sections};
 use crate::cases::maps::locked::{LockedMap, One};
 use crate::cases::maps::{Kinds, Map, Maps};
 use crate::cases::replace::{self, Replacements};
 use crate::cases::store;
 use crate::cases::wait::Flavour;
-use crate::locks::{InPlace, Locked, Locks};
+use crate::locks::{Boxed, InPlace, Locked, Locks};
 use crate::sample::Sample;
 use crate::shapes::{
     Bounded, Buckets, Copies, Counted, Counting, Ids, Key, Keyed, Limiting, Make, Numbered, PerKey,
@@ -88,10 +89,7 @@ macro_rules! registry {
         /// The file of each rival, whether it is compiled in or not.
         pub(crate) static SOURCES: &[Source] = &[$(Source {
             module: stringify!($rival),
-            feature: {
-                let named: &[&str] = &[$($feature)?];
-                named.first().copied()
-            },
+            feature: [$(Some($feature),)? None][0],
             is_compiled_in: true $(&& cfg!(feature = $feature))?,
         },)*];
     };
@@ -248,16 +246,12 @@ impl Rival {
         Self { is_copied: true, ..this }
     }
 
-    /// `rcu advise`: a table with such a value for each key. Where keys come and go, a table of
-    /// buckets.
-    const fn per_key<R: serve::Replace>(self) -> Self {
-        let make: Make = Ready::<Keyed<Buckets<R>, true>>::boxed;
-        self.solves(Workload::Churn, make, Some(KeyIndex::Buckets)).fixed::<R>()
-    }
-
-    /// `rcu advise`: such a value, and a table with one for each key.
+    /// `rcu advise`: such a value, and a table with one for each key. Where keys come and go, a
+    /// table of buckets.
     const fn values<R: serve::Replace>(self) -> Self {
-        self.config::<Whole<R>>().per_key::<R>()
+        let make: Make = Ready::<Keyed<Buckets<R>, true>>::boxed;
+        let this = self.solves(Workload::Churn, make, Some(KeyIndex::Buckets));
+        this.fixed::<R>().config::<Whole<R>>()
     }
 
     /// `rcu advise`: a table with such a value for each key, whose keys cannot come and go.
@@ -319,6 +313,24 @@ impl Rival {
     /// What makes that loop, if it has it.
     pub(crate) fn looped(&self, what: Looped) -> Option<fn() -> Loop> {
         self.loops[what as usize]
+    }
+
+    /// Sections in which a word is read, also one inside another.
+    const fn sections<R: serve::Replace>(self) -> Self {
+        self.times(Looped::Read, reads::<R>).times(Looped::Nested, nested::<R>)
+    }
+
+    /// What both reader-writer locks are in: around everything, around a pointer, and around
+    /// nothing.
+    const fn readers_writer<L: Locks>(self) -> Self {
+        self.locked::<L>()
+            .times(Looped::Read, reads::<InPlace<L>>)
+            .times(Looped::Arc, store::arcs::<Locked<L::Of<Arc<u64>>>>)
+            .times(Looped::Sleepable, sections::<Locked<L::Of<()>>>)
+            .times(Looped::Local, sections::<Locked<L::Of<()>>>)
+            .stored::<Boxed<L>>()
+            .chains::<Boxed<L>>()
+            .maps::<Boxed<L>>()
     }
 
     /// Four words that are read whole.
@@ -418,24 +430,6 @@ impl Rival {
     const fn domain<D: serve::Domain>(self) -> Self {
         Self { domain: Some(domains::measure::<D>), ..self }
     }
-
-    /// Whether it takes part in any case.
-    #[cfg(test)]
-    fn serves_any(&self) -> bool {
-        self.loops.iter().any(Option::is_some)
-            || self.is_advised()
-            || self.replace.is_some()
-            || self.stored.is_some()
-            || self.hash.is_some()
-            || self.ids.is_some()
-            || self.maps.is_some()
-            || self.enqueue.is_some()
-            || self.wait.is_some()
-            || self.boot.is_some()
-            || self.blocked.is_some()
-            || self.domain.is_some()
-            || self.store.is_some()
-    }
 }
 
 #[cfg(test)]
@@ -468,7 +462,8 @@ mod tests {
         let mut names = BTreeSet::new();
         for rival in all() {
             assert!(names.insert(rival.name), "{} is there twice", rival.name);
-            assert!(rival.serves_any(), "{} serves nothing", rival.name);
+            let nothing = Rival { ours: rival.ours, ..Rival::new(rival.name) };
+            assert_ne!(format!("{rival:?}"), format!("{nothing:?}"), "it serves nothing");
             assert!(!rival.hoards || rival.replace.is_some(), "{}", rival.name);
             assert!(rival.enqueue.is_none() || rival.replace.is_some(), "{}", rival.name);
             assert!(!rival.has_barrier || rival.enqueue.is_some(), "{}", rival.name);
