@@ -267,35 +267,35 @@ impl Churn {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Forgetful;
+    use super::super::tests::{Forgetful, with};
     use super::super::{Fast, Hashes, Maps};
     use super::*;
-    use crate::rivals;
+
+    /// A thousand words.
+    fn shape(threads: usize, reads_percent: u32, churns: bool) -> Shape {
+        let (keys, is_skewed) = (Keys::Words, false);
+        Shape { entries: 1000, keys, threads, reads_percent, is_skewed, churns }
+    }
 
     /// Shares of look-ups, and whether updates churn.
     const ALL: [(u32, bool); 4] = [(100, false), (50, false), (90, true), (50, true)];
 
     #[test]
     fn every_map_finds_all_keys_beside_updates() {
-        for (name, kinds) in rivals::that(|rival| rival.maps) {
-            for (keys, threads) in [(Keys::Words, 2), (Keys::Strings, 2), (Keys::OwnHash, 1)] {
-                if !kinds.has(keys) {
-                    continue;
-                }
-                for (reads_percent, churns) in ALL {
-                    // As the two halves of the mixes are drawn.
-                    let is_skewed = reads_percent == 50;
-                    let shape =
-                        Shape { entries: 1000, keys, threads, reads_percent, is_skewed, churns };
-                    let map = shape.build(kinds);
-                    // That every look-up finds a value of its key is asserted within, twice: what
-                    // was removed is there again.
-                    for seed in [1, 2] {
-                        let seen = measure(&*map, &shape, 2000, seed);
-                        let is_figure = |figure: f64| figure > 0.0 && figure.is_finite();
-                        assert!(seen.values.iter().copied().all(is_figure), "{name}: {seen:?}");
-                        assert!(seen.values.len() == 5 && seen.values[2..].is_sorted(), "{seen:?}");
-                    }
+        let all = [(Keys::Words, 2), (Keys::Strings, 2), (Keys::OwnHash, 1)];
+        for (name, kinds, keys, threads) in with(all) {
+            for (reads_percent, churns) in ALL {
+                // As the two halves of the mixes are drawn.
+                let is_skewed = reads_percent == 50;
+                let shape = Shape { keys, is_skewed, ..shape(threads, reads_percent, churns) };
+                let map = shape.build(kinds);
+                // That every look-up finds a value of its key is asserted within, twice: what was
+                // removed is there again.
+                for seed in [1, 2] {
+                    let seen = measure(&*map, &shape, 2000, seed);
+                    let is_figure = |figure: f64| figure > 0.0 && figure.is_finite();
+                    assert!(seen.values.iter().copied().all(is_figure), "{name}: {seen:?}");
+                    assert!(seen.values.len() == 5 && seen.values[2..].is_sorted(), "{seen:?}");
                 }
             }
         }
@@ -354,10 +354,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "were not found")]
     fn a_map_that_loses_a_value_is_found_out() {
-        let keys = Keys::Words;
-        let (is_skewed, churns) = (false, false);
-        let shape =
-            Shape { entries: 1000, keys, threads: 1, reads_percent: 100, is_skewed, churns };
-        shape.build(Kinds::of::<Forgetful>());
+        shape(1, 100, false).build(Kinds::of::<Forgetful>());
     }
 }
