@@ -199,10 +199,13 @@ pub(super) fn work<K: Key, M: Map<K>, const IS_TIMED: bool>(
             took.saturating_record(ticks().saturating_sub(begin));
         }
     }
+    let removed_max = churn.removed_max as u64;
     churn.end(map, &mut thread, &mut key);
     assert_eq!(wrong, 0, "every look-up found a value of its key");
-    // Of what all threads have removed at a time, which are not so many.
-    let absent_max = if churns && reads_percent < 100 { operations / 16 + 64 } else { 0 };
+    // Several times as many as if all threads had removed all that they may.
+    let removed = (4 * threads as u64 * removed_max).min(entries);
+    let churns = churns && reads_percent < 100;
+    let absent_max = if churns { operations * removed / entries + 64 } else { 0 };
     assert!(absent <= absent_max, "{absent} keys of {operations} were not found");
 }
 
@@ -267,6 +270,8 @@ impl Churn {
 
 #[cfg(test)]
 mod tests {
+    use quiescence::collections::HashMap;
+
     use super::super::tests::{Forgetful, with};
     use super::super::{Fast, Hashes, Maps};
     use super::*;
@@ -344,6 +349,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// With 256 threads and 1,000 keys it was taken for a fault that one in four was missing.
+    #[test]
+    fn keys_that_the_other_threads_have_removed_may_be_missed() {
+        let map = HashMap::<u64, u64, Fast>::with_capacity(1000);
+        map.fill(0..1000);
+        assert!(
+            (1..256).all(|number| map.remove(&u64::of(number))),
+            "each thread has one of its own"
+        );
+        let share = shape(256, 90, true).share(0, 10_000, 1);
+        work::<u64, _, false>(&map, &share, &mut histogram(TICKS_MAX));
     }
 
     impl Maps for Forgetful {
