@@ -300,7 +300,7 @@ fn designs_with_a_value_for_each_key_say_what_their_index_is() {
 /// Every second write leaves the last word as it was.
 struct HalfWritten(std::sync::Mutex<[u64; WORDS]>);
 
-impl Copied<{ WORDS }> for HalfWritten {
+impl Copied<[u64; WORDS]> for HalfWritten {
     fn new(words: [u64; WORDS]) -> Self {
         Self(words.into())
     }

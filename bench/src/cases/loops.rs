@@ -20,7 +20,7 @@ use serde::Deserialize;
 use super::BATCH;
 use crate::serve::{Copied, Domain, Replace};
 use crate::shapes::Counting;
-use crate::slices::{Part, Row};
+use crate::slices::{Body, Part, Row};
 
 /// From one write to the next, of those who write beside a reader: often for what is mostly read,
 /// and the same for all rivals, also for those whose writers wait for readers.
@@ -65,15 +65,8 @@ type Run = Arc<dyn Fn(u64) -> Duration + Send + Sync>;
 /// One operation of one rival, many times, and what its threads share.
 pub(crate) struct Loop {
     run: Run,
-    opposite: Option<Opposite>,
-}
-
-/// What another thread does meanwhile.
-enum Opposite {
-    /// Writes what is read, another value for each number, every 10 microseconds.
-    Write(Box<dyn Fn(u64) + Send + Sync>),
-    /// Reads what is written, in so many batches, all the time.
-    Read(Run),
+    /// What another thread does meanwhile, if it has an opposite.
+    opposite: Option<Body<'static>>,
 }
 
 impl Loop {
@@ -93,12 +86,14 @@ impl Loop {
         })
     }
 
-    /// The same with something that writes.
+    /// The same with something that writes another value for each number, every 10 microseconds.
     pub(crate) fn with_writer(self, write: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        Self { opposite: Some(Opposite::Write(Box::new(write))), ..self }
+        let opposite: Body<'static> = Box::new(move |part| write_until_over(part, &write));
+        Self { opposite: Some(opposite), ..self }
     }
 
-    /// A loop that writes another value each time, with one that reads: beside it, and at its end.
+    /// A loop that writes another value each time, with one that reads: beside it all the time, and
+    /// at its end.
     pub(crate) fn writing(write: impl Fn(u64) + Send + Sync + 'static, reads: Loop) -> Self {
         let read = Arc::clone(&reads.run);
         let writes = Self::new(move |batches| {
@@ -111,7 +106,8 @@ impl Loop {
             read(1);
             elapsed
         });
-        Self { opposite: Some(Opposite::Read(reads.run)), ..writes }
+        let opposite: Body<'static> = Box::new(move |part| part.until_over(|| _ = (reads.run)(1)));
+        Self { opposite: Some(opposite), ..writes }
     }
 
     /// It in the calling thread, in so many batches.
@@ -142,11 +138,8 @@ impl Loop {
     pub(crate) fn row_beside(mut self, planted_percent: f64) -> Row<'static> {
         let opposite = self.opposite.take().expect("only those that have one are asked");
         let alone = self.row(1, planted_percent);
-        let body = move |part: &Part<'_>| match (part.me, &opposite) {
-            (0, _) => (alone.body)(part),
-            (_, Opposite::Write(write)) => write_until_over(part, write),
-            (_, Opposite::Read(read)) => part.until_over(|| _ = read(1)),
-        };
+        let bodies = [alone.body, opposite];
+        let body = move |part: &Part<'_>| bodies[part.me](part);
         Row { timed: 1, ..Row::new(2, body) }.of(BATCH)
     }
 }
@@ -253,19 +246,20 @@ pub(crate) fn sum(words: &Words) -> u64 {
 }
 
 /// Reads of a cell, and something that writes it.
-pub(crate) fn loads<C: Copied<4>>() -> Loop {
+pub(crate) fn loads<C: Copied<Words>>() -> Loop {
     let (reads, write) = halves::<C, false>();
     reads.with_writer(write)
 }
 
 /// Writes to a cell, and something that reads it.
-pub(crate) fn stores<C: Copied<4>>() -> Loop {
+pub(crate) fn stores<C: Copied<Words>>() -> Loop {
     let (reads, write) = halves::<C, true>();
     Loop::writing(write, reads)
 }
 
 /// Compiled for each of the two apart, or what they share is a call in both.
-fn halves<C: Copied<4>, const IS_TIMED: bool>() -> (Loop, impl Fn(u64) + Send + Sync + 'static) {
+fn halves<C: Copied<Words>, const IS_TIMED: bool>() -> (Loop, impl Fn(u64) + Send + Sync + 'static)
+{
     let cell = Arc::new(C::new(words(0)));
     let read = Arc::clone(&cell);
     let reads = Loop::new(move |batches| {
@@ -321,9 +315,11 @@ pub(crate) mod tests {
         }
     }
 
-    /// A design whose threads take their time to register, and to leave.
+    /// A design whose threads take their time to register, and to leave. It frees nothing.
     #[derive(Default)]
     pub(crate) struct Slow;
+
+    pub(crate) static FLUSHES: AtomicU64 = AtomicU64::new(0);
 
     /// Since when a thread is registered.
     pub(crate) struct Registered(Instant);
@@ -354,7 +350,8 @@ pub(crate) mod tests {
             Registered(Instant::now())
         };
         read: |_, _, place, look| look(place);
-        replace: |_, _, place, value| drop((place, value));
+        replace: |_, _, _place, value| std::mem::forget(value);
+        flush: |_| FLUSHES.fetch_add(1, Ordering::Relaxed);
     }
 
     /// If either were timed, it would take longer than threads are registered.

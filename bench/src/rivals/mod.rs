@@ -179,7 +179,7 @@ pub(crate) struct Rival {
     pub(crate) boot: Option<fn(usize, u64) -> Sample>,
     pub(crate) blocked: Option<fn(Duration) -> Sample>,
     pub(crate) domain: Option<fn(Used, usize) -> Sample>,
-    pub(crate) store: Option<fn() -> Box<dyn serve::Arcs>>,
+    pub(crate) store: Option<fn() -> store::Cell>,
 }
 
 /// How a rival solves a [`Workload`], and finds its keys if that has some.
@@ -241,7 +241,7 @@ impl Rival {
     }
 
     /// `rcu advise`: such a value, copied for each reader.
-    const fn copied<C: serve::Copied<WORDS>>(self) -> Self {
+    const fn copied<C: serve::Copied<[u64; WORDS]>>(self) -> Self {
         let this = self.solves(Workload::Config, Ready::<Copies<C>>::boxed, None);
         Self { is_copied: true, ..this }
     }
@@ -334,7 +334,7 @@ impl Rival {
     }
 
     /// Four words that are read whole.
-    const fn cell<C: serve::Copied<4>>(self) -> Self {
+    const fn cell<C: serve::Copied<[u64; 4]>>(self) -> Self {
         self.times(Looped::Cell, loops::loads::<C>).times(Looped::CellStore, loops::stores::<C>)
     }
 
@@ -345,7 +345,7 @@ impl Rival {
     }
 
     /// Such an `Arc`, read by one's own, and replaced by one of two.
-    const fn arcs<A: serve::Arcs>(self) -> Self {
+    const fn arcs<A: serve::Copied<Arc<u64>>>(self) -> Self {
         let this = self.times(Looped::Arc, store::arcs::<A>);
         Self { store: Some(store::boxed::<A>), ..this }
     }

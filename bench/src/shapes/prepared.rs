@@ -170,41 +170,15 @@ impl<S: Subject> Prepared for Ready<S> {
 mod tests {
     use super::super::{Keyed, Whole};
     use super::*;
-    use crate::cases::loops::tests::{Slow, is_of_operations};
-
-    static FLUSHES: AtomicU64 = AtomicU64::new(0);
-
-    /// Leaves all that it has replaced to be freed later.
-    struct Late;
-
-    impl Subject for Late {
-        type Thread = ();
-
-        fn new(_: &Job<'_>) -> Self {
-            Self
-        }
-
-        fn thread(&self) {}
-
-        fn read(&self, _: &Job<'_>, _: Operation, (): &mut ()) -> bool {
-            false
-        }
-
-        fn change(&self, _: &Job<'_>, _: Operation, (): &mut (), _: u32) -> bool {
-            true
-        }
-
-        fn flush(&self) {
-            FLUSHES.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    use crate::cases::loops::tests::{FLUSHES, Slow, is_of_operations};
 
     /// It was freed before each slice, which was not timed: designs that free in batches of more
     /// than the updates of a slice were a fifth faster than in a program.
     #[test]
     fn what_a_slice_has_replaced_is_not_freed_for_nothing() {
         let plan = Plan::of_one_thread([Operation::update(0)]);
-        let (ready, mut seat) = (Ready::<Late>::boxed(&plan), Seat::new(0));
+        let ready = Ready::<Keyed<Whole<Slow>, false>>::boxed(&plan);
+        let mut seat = Seat::new(0);
         (0..2).for_each(|_| _ = ready.work(&plan, &Part::alone(0, 100), &mut seat));
         assert_eq!(FLUSHES.load(Ordering::Relaxed), 0);
         ready.settle();
