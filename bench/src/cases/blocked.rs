@@ -146,26 +146,12 @@ impl Books {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Does not wait.
-    struct Hasty;
-
-    impl Domain for Hasty {
-        fn new() -> Self {
-            Self
-        }
-
-        fn read<R>(&self, inside: impl FnOnce() -> R) -> R {
-            inside()
-        }
-
-        fn wait(&self) {}
-    }
+    use crate::cases::domains::tests::Big;
 
     #[test]
     #[should_panic(expected = "did not wait")]
     fn who_does_not_wait_is_found_out() {
-        measure(&Hasty, Duration::from_millis(50));
+        measure(&Big::new(), Duration::from_millis(50));
     }
 
     #[test]

@@ -60,12 +60,6 @@ impl<L: Lock<VecDeque<Value>>> Queueing for Locked<L> {
     }
 }
 
-/// The key that an id stands for.
-#[inline]
-fn key_of(id: u64) -> DefaultKey {
-    KeyData::from_ffi(id).into()
-}
-
 impl<V: 'static, L: Lock<SlotMap<DefaultKey, V>>> Ids<V> for Locked<L> {
     fn new() -> Self {
         Self(L::new(SlotMap::new()))
@@ -79,11 +73,11 @@ impl<V: 'static, L: Lock<SlotMap<DefaultKey, V>>> Ids<V> for Locked<L> {
     #[inline]
     fn remove(&self, id: u64) -> bool {
         // Freed when the lock is free again.
-        self.0.write(|slots| slots.remove(key_of(id))).is_some()
+        self.0.write(|slots| slots.remove(KeyData::from_ffi(id).into())).is_some()
     }
 
     #[inline]
     fn read<R>(&self, id: u64, look: impl FnOnce(&V) -> R) -> Option<R> {
-        self.0.read(|slots| slots.get(key_of(id)).map(look))
+        self.0.read(|slots| slots.get(KeyData::from_ffi(id).into()).map(look))
     }
 }

@@ -194,26 +194,28 @@ pub(crate) trait Maps: 'static {
 }
 
 /// The maps of a rival, of a type that has keys, values and a hash function as parameters, by an
-/// expression for each method; or a map of keys and values of these bounds. Its threads hold
-/// nothing.
+/// expression for each method; or of a type of the keys `K` and the hash function `S`; or a map of
+/// keys and values of these bounds. Its threads hold nothing.
 macro_rules! maps {
     (
         $name:ident => $map:ident $(of $copy:ident values)?, hashed by $own:ty;
         $($methods:tt)*
     ) => {
-        pub(super) struct $name;
-
-        impl $crate::cases::maps::Maps for $name {
-            type Own = $own;
-            type Of<K: $crate::cases::maps::Key, S: $crate::cases::maps::Hashes> = $map<K, u64, S>;
-        }
-
+        $crate::cases::maps::maps! { $name => $map<K, u64, S>, hashed by $own }
         $crate::cases::maps::maps! {
             $map of K, V, where [
                 K: $crate::cases::maps::Key,
                 V: $($copy +)? ::quiescence::Weigh + Send + Sync + 'static,
             ];
             $($methods)*
+        }
+    };
+    ($name:ident => $of:ty, hashed by $own:ty) => {
+        pub(super) struct $name;
+
+        impl $crate::cases::maps::Maps for $name {
+            type Own = $own;
+            type Of<K: $crate::cases::maps::Key, S: $crate::cases::maps::Hashes> = $of;
         }
     };
     (
