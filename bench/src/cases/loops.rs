@@ -86,28 +86,29 @@ impl Loop {
         })
     }
 
-    /// The same with something that writes another value for each number, every 10 microseconds.
-    pub(crate) fn with_writer(self, write: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        let opposite: Body<'static> = Box::new(move |part| write_until_over(part, &write));
-        Self { opposite: Some(opposite), ..self }
-    }
-
-    /// A loop that writes another value each time, with one that reads: beside it all the time, and
-    /// at its end.
-    pub(crate) fn writing(write: impl Fn(u64) + Send + Sync + 'static, reads: Loop) -> Self {
+    /// Reads beside something that writes another value for each number, every 10 microseconds. Or,
+    /// if it is what is timed, such writes, with reads beside them all the time, and at their end.
+    pub(crate) fn cell<const IS_WRITTEN: bool>(
+        reads: Loop,
+        write: impl Fn(u64) + Send + Sync + 'static,
+    ) -> Self {
+        if !IS_WRITTEN {
+            let opposite: Body<'static> = Box::new(move |part| write_until_over(part, &write));
+            return Self { opposite: Some(opposite), ..reads };
+        }
         let read = Arc::clone(&reads.run);
-        let writes = Self::new(move |batches| {
+        let opposite: Body<'static> = Box::new(move |part| part.until_over(|| _ = read(1)));
+        let run = move |batches| {
             let number = Cell::new(0);
             let elapsed = repeat(batches, || {
                 number.set(number.get() + 1);
                 write(number.get());
                 1
             });
-            read(1);
+            (reads.run)(1);
             elapsed
-        });
-        let opposite: Body<'static> = Box::new(move |part| part.until_over(|| _ = (reads.run)(1)));
-        Self { opposite: Some(opposite), ..writes }
+        };
+        Self { opposite: Some(opposite), ..Self::new(run) }
     }
 
     /// It in the calling thread, in so many batches.
@@ -245,28 +246,16 @@ pub(crate) fn sum(words: &Words) -> u64 {
     words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
-/// Reads of a cell, and something that writes it.
-pub(crate) fn loads<C: Copied<Words>>() -> Loop {
-    let (reads, write) = halves::<C, false>();
-    reads.with_writer(write)
-}
-
-/// Writes to a cell, and something that reads it.
-pub(crate) fn stores<C: Copied<Words>>() -> Loop {
-    let (reads, write) = halves::<C, true>();
-    Loop::writing(write, reads)
-}
-
-/// Compiled for each of the two apart, or what they share is a call in both.
-fn halves<C: Copied<Words>, const IS_TIMED: bool>() -> (Loop, impl Fn(u64) + Send + Sync + 'static)
-{
+/// Reads of a cell and something that writes it, or the other way round: compiled for each of the
+/// two apart, or what they share is a call in both.
+pub(crate) fn cells<C: Copied<Words>, const IS_WRITTEN: bool>() -> Loop {
     let cell = Arc::new(C::new(words(0)));
     let read = Arc::clone(&cell);
     let reads = Loop::new(move |batches| {
         let cell = black_box(&*read);
         repeat(batches, || sum(&cell.read()))
     });
-    (reads, move |number| black_box(&*cell).write(words(number)))
+    Loop::cell::<IS_WRITTEN>(reads, move |number| black_box(&*cell).write(words(number)))
 }
 
 /// Additions to a counter of all threads.

@@ -57,7 +57,7 @@ use crate::advise::KeyIndex;
 use crate::cases::domains::{self, Used};
 use crate::cases::enqueue::Caller;
 use crate::cases::hash::{self, Chains, Mapped};
-use crate::cases::loops::{self, Loop, Looped, nested, reads, sections};
+use crate::cases::loops::{Loop, Looped, cells, nested, reads, sections};
 use crate::cases::maps::locked::{LockedMap, One};
 use crate::cases::maps::{Kinds, Map, Maps};
 use crate::cases::replace::{self, Replacements};
@@ -335,7 +335,8 @@ impl Rival {
 
     /// Four words that are read whole.
     const fn cell<C: serve::Copied<[u64; 4]>>(self) -> Self {
-        self.times(Looped::Cell, loops::loads::<C>).times(Looped::CellStore, loops::stores::<C>)
+        let this = self.times(Looped::Cell, cells::<C, false>);
+        this.times(Looped::CellStore, cells::<C, true>)
     }
 
     /// An `Arc` in a place, of one word, read by what stands for it, and replaced by new ones.
