@@ -287,6 +287,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::host::spend;
     use crate::serve::replace;
+    use crate::shapes::counting;
     use crate::slices;
 
     #[test]
@@ -371,23 +372,16 @@ pub(crate) mod tests {
     }
 
     /// Counts no further than to a hundred.
+    #[derive(Default)]
     pub(crate) struct Forgets(pub(crate) AtomicU64);
 
-    impl Counting for Forgets {
-        const EXACT: bool = true;
-
-        fn new() -> Self {
-            Self(0.into())
-        }
-
-        fn add(&self) {
-            let next = |count| (count < 100).then_some(count + 1);
-            let _ = self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        }
-
-        fn sum(&self) -> u64 {
-            self.0.load(Ordering::Relaxed)
-        }
+    counting! {
+        Forgets, exact: true,
+            add: |counter| {
+                let next = |count| (count < 100).then_some(count + 1);
+                _ = counter.0.try_update(Ordering::Relaxed, Ordering::Relaxed, next);
+            },
+            sum: |counter| counter.0.load(Ordering::Relaxed);
     }
 
     #[test]
