@@ -49,16 +49,14 @@ macro_rules! counting {
 pub(crate) use counting;
 
 /// Counts what is in use, up to a limit.
-pub(crate) trait Limiting: Counting + Sized {
+pub(crate) trait Limiting: Send + Sync + 'static {
     /// One that is only asked for this limit.
-    fn up_to(_limit: u64) -> Self {
-        Self::new()
-    }
-
+    fn up_to(limit: u64) -> Self;
     /// Counts one, unless that would exceed the limit.
     fn try_take(&self, limit: u64) -> bool;
     /// Counts one less, which was taken before.
     fn give(&self);
+    fn value(&self) -> u64;
 }
 
 /// A counter of events.
@@ -121,7 +119,7 @@ impl<C: Limiting> Subject for Bounded<C> {
 
     #[inline]
     fn read(&self, job: &Job<'_>, _operation: Operation, held: &mut Held) -> bool {
-        !(held.count..=job.plan.limit).contains(&self.0.sum())
+        !(held.count..=job.plan.limit).contains(&self.0.value())
     }
 
     #[inline]
@@ -146,6 +144,6 @@ impl<C: Limiting> Subject for Bounded<C> {
     }
 
     fn errors_at_rest(&self, _: &Ledger, _: u64) -> u64 {
-        self.0.sum()
+        self.0.value()
     }
 }

@@ -29,6 +29,10 @@ impl<L: Lock<u64>> Counting for Locked<L> {
 }
 
 impl<L: Lock<u64>> Limiting for Locked<L> {
+    fn up_to(_limit: u64) -> Self {
+        Counting::new()
+    }
+
     #[inline]
     fn try_take(&self, limit: u64) -> bool {
         self.0.write(|count| {
@@ -41,6 +45,11 @@ impl<L: Lock<u64>> Limiting for Locked<L> {
     #[inline]
     fn give(&self) {
         self.0.write(|count| *count -= 1);
+    }
+
+    #[inline]
+    fn value(&self) -> u64 {
+        self.sum()
     }
 }
 

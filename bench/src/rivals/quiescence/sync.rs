@@ -6,14 +6,11 @@ use quiescence::sync::{BigRef, Counter, ExactCounter, LimitCounter, LocalGlobalL
 
 use crate::cases::BATCH;
 use crate::cases::loops::{Loop, repeat};
-use crate::shapes::{Counting, Limiting, counting};
+use crate::shapes::{Limiting, counting};
 
-/// A limit that is far away.
-const FAR: u64 = 1 << 62;
-
-/// A counter that may not exceed a limit.
+/// A counter that may not exceed a limit, which is far away.
 pub(super) fn count_limited() -> Loop {
-    let counter = LimitCounter::new(FAR);
+    let counter = LimitCounter::new(1 << 62);
     Loop::new(move |batches| {
         let counter = black_box(&counter);
         let elapsed = repeat(batches, || u64::from(counter.try_add(1)));
@@ -42,23 +39,6 @@ counting! {
         sum: |counter| counter.sum().cast_unsigned();
 }
 
-impl Counting for LimitCounter {
-    const EXACT: bool = true;
-
-    fn new() -> Self {
-        Self::new(FAR)
-    }
-
-    #[inline(always)]
-    fn add(&self) {
-        assert!(self.try_add(1), "the limit is far away");
-    }
-
-    fn sum(&self) -> u64 {
-        self.value()
-    }
-}
-
 impl Limiting for LimitCounter {
     fn up_to(limit: u64) -> Self {
         Self::new(limit)
@@ -72,5 +52,10 @@ impl Limiting for LimitCounter {
     #[inline]
     fn give(&self) {
         self.sub(1);
+    }
+
+    #[inline]
+    fn value(&self) -> u64 {
+        self.value()
     }
 }
