@@ -118,7 +118,7 @@ impl<T: Ids> Subject for Numbered<T> {
         self.renew(key as usize, job.value(key, serial))
     }
 
-    fn errors_at_rest(&self, _: &Ledger, _: u64) -> u64 {
+    fn errors_at_rest(&self, _: &Ledger) -> u64 {
         let is_gone = |id: &&AtomicU64| {
             // Relaxed: no thread writes any more.
             self.table.read(id.load(Ordering::Relaxed), |_| ()).is_none()

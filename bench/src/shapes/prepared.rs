@@ -7,10 +7,8 @@
 //! but for what still waits at the end of a round. Designs that share a domain free some of each
 //! other's objects: a thread frees about as many as it retires, so each pays for its own number.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-use crossbeam_utils::CachePadded;
 
 use super::plan::{Operation, Plan};
 use super::subject::{Job, Subject};
@@ -71,20 +69,16 @@ impl Seat {
     }
 }
 
-/// What a design shares between the threads, the counts of its values, and how many updates there
-/// were.
+/// What a design shares between the threads, and the counts of its values.
 pub(crate) struct Ready<S> {
     shared: S,
     ledger: &'static Ledger,
-    // In lines of its own: a thread that is done writes it while others are still timed.
-    updates: CachePadded<AtomicU64>,
 }
 
 impl<S: Subject> Ready<S> {
     pub(crate) fn boxed(plan: &Plan) -> Box<dyn Prepared> {
         let ledger = Ledger::leak();
-        let shared = S::new(&Job { plan, ledger });
-        Box::new(Self { shared, ledger, updates: CachePadded::default() })
+        Box::new(Self { shared: S::new(&Job { plan, ledger }), ledger })
     }
 
     #[inline]
@@ -145,13 +139,13 @@ impl<S: Subject> Prepared for Ready<S> {
         }
         self.shared.leave(thread);
         // Relaxed: read after the threads were joined, which orders it.
-        self.updates.fetch_add(seat.updates - updates_before, Ordering::Relaxed);
+        self.ledger.updates.fetch_add(seat.updates - updates_before, Ordering::Relaxed);
         took
     }
 
     fn settle(&self) -> u64 {
         drain(FLUSH_PATIENCE, || self.ledger.unreclaimed(), || self.shared.flush());
-        self.shared.errors_at_rest(self.ledger, self.updates.load(Ordering::Relaxed))
+        self.shared.errors_at_rest(self.ledger)
     }
 
     #[cfg(test)]

@@ -3,6 +3,8 @@
 //! An update adds a value and a read takes one. A thread does as many of one as of the other, so
 //! that the queue stays about as long as it was.
 
+use std::sync::atomic::Ordering;
+
 use super::plan::Operation;
 use super::subject::{Job, Subject};
 use super::value::{Ledger, Value};
@@ -77,11 +79,12 @@ impl<Q: Queueing> Subject for Queued<Q> {
     }
 
     /// Counts the values by taking them all out, and puts them back.
-    fn errors_at_rest(&self, ledger: &Ledger, updates: u64) -> u64 {
+    fn errors_at_rest(&self, ledger: &Ledger) -> u64 {
         let values: Vec<Value> = std::iter::from_fn(|| self.0.pop()).collect();
         let here_and_taken = values.len() as u64 + ledger.replaced.sum().cast_unsigned();
         values.into_iter().for_each(|value| self.0.push(value));
-        here_and_taken.abs_diff(LENGTH + updates)
+        // Relaxed: the threads were joined, which orders it.
+        here_and_taken.abs_diff(LENGTH + ledger.updates.load(Ordering::Relaxed))
     }
 
     fn flush(&self) {

@@ -51,8 +51,8 @@ pub(crate) trait Subject: Sized + Send + Sync + 'static {
     /// Called by each thread after its last operation.
     fn leave(&self, _thread: Self::Thread) {}
 
-    /// What is wrong while no thread works, after so many updates.
-    fn errors_at_rest(&self, _ledger: &Ledger, _updates: u64) -> u64 {
+    /// What is wrong while no thread works.
+    fn errors_at_rest(&self, _ledger: &Ledger) -> u64 {
         0
     }
 
