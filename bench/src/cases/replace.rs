@@ -215,8 +215,8 @@ pub(crate) fn while_held<R>(site: &dyn Site, act: impl FnOnce(Release<'_>) -> R)
     })
 }
 
-/// Measures on a site with this limit, in a thread of its own and after a warm-up: one at a time in a process, the
-/// others wait.
+/// Measures on a site with this limit, in a thread of its own and after a warm-up: one at a time in
+/// a process, the others wait.
 pub(crate) fn on_site(
     make: Make,
     limit: Limit,
