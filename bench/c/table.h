@@ -1,6 +1,6 @@
 /*
- * The chains of src/bench/table.rs, in terms of the names that every liburcu flavour maps to its
- * own: an array of pointers to nodes, each replaced as a whole and retired by call_rcu.
+ * The chains of src/rivals/liburcu/table.rs, in terms of the names that every liburcu flavour maps
+ * to its own: an array of pointers to nodes, each replaced as a whole and retired by call_rcu.
  *
  * Included after flavour.h.
  */

@@ -2,11 +2,10 @@
 
 use std::marker::PhantomData;
 use std::mem;
-use std::sync::Arc;
 
 use quiescence::sync::Counter;
 
-use crate::serve::{Arcs, Copied, Domain, replace};
+use crate::serve::{Copied, Domain, replace};
 
 /// A lock around a value. A mutex reads as it writes: alone.
 pub(crate) trait Lock<T>: Send + Sync + 'static {
@@ -69,34 +68,19 @@ pub(crate) use lock;
 /// Everything under one lock.
 pub(crate) struct Locked<L>(pub(crate) L);
 
-impl<const WORDS: usize, L: Lock<[u64; WORDS]>> Copied<WORDS> for Locked<L> {
-    fn new(words: [u64; WORDS]) -> Self {
-        Self(L::new(words))
+impl<T: Clone, L: Lock<T>> Copied<T> for Locked<L> {
+    fn new(value: T) -> Self {
+        Self(L::new(value))
     }
 
     #[inline(always)]
-    fn read(&self) -> [u64; WORDS] {
-        self.0.read(|words| *words)
+    fn read(&self) -> T {
+        self.0.read(T::clone)
     }
 
     #[inline(always)]
-    fn write(&self, words: [u64; WORDS]) {
-        self.0.write(|old| *old = words);
-    }
-}
-
-impl<L: Lock<Arc<u64>>> Arcs for Locked<L> {
-    fn new(arc: Arc<u64>) -> Self {
-        Self(L::new(arc))
-    }
-
-    #[inline(always)]
-    fn read(&self) -> u64 {
-        *self.0.read(Arc::clone)
-    }
-
-    fn store(&self, arc: Arc<u64>) {
-        drop(self.0.write(|old| mem::replace(old, arc)));
+    fn write(&self, value: T) {
+        drop(self.0.write(|old| mem::replace(old, value)));
     }
 }
 

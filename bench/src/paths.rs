@@ -14,7 +14,7 @@ use quiescence::{ArcCell, Rcu, Srcu, epoch, hazard};
 
 use crate::cases::BATCH;
 use crate::cases::enqueue::callback;
-use crate::cases::loops::{Loop, Looped, Words, counts, loads, sections, stores, timed};
+use crate::cases::loops::{Loop, Looped, Words, cells, counts, sections, timed};
 use crate::cases::maps::{Fast, Key, Map};
 use crate::{Error, rivals};
 
@@ -43,8 +43,8 @@ static PATHS: &[Path] = &[
     ("copy-map-insert", || keyed::<Copied>(|map, key, n| map.insert(key, n).is_some())),
     ("id-map-get", id_map_get),
     ("id-map-insert-remove", || update(IdMap::new(), |map| _ = map.remove(map.insert(1_u64)))),
-    ("seqlock-read", loads::<SeqLock<Words>>),
-    ("seqlock-write", stores::<SeqLock<Words>>),
+    ("seqlock-read", cells::<SeqLock<Words>, false>),
+    ("seqlock-write", cells::<SeqLock<Words>, true>),
     ("counter-add", counts::<Counter>),
 ];
 

@@ -6,15 +6,17 @@
 //! only user those whose calls are virtual: [`Flavour`](crate::cases::wait::Flavour) and
 //! [`Caller`](crate::cases::enqueue::Caller).
 
-use std::sync::Arc;
-
 use quiescence::sync::Counter;
 
-/// Words in a place that is read and written whole.
-pub(crate) trait Copied<const WORDS: usize>: Send + Sync + 'static {
-    fn new(words: [u64; WORDS]) -> Self;
-    fn read(&self) -> [u64; WORDS];
-    fn write(&self, words: [u64; WORDS]);
+/// A place that is read and written whole: a copy of words, or an `Arc` of one's own.
+pub(crate) trait Copied<T>: Send + Sync + 'static {
+    fn new(value: T) -> Self
+    where
+        Self: Sized;
+    fn read(&self) -> T;
+    fn write(&self, value: T);
+    /// Has what was replaced given up, if the design can be asked to.
+    fn flush(&self) {}
 }
 
 /// [`Copied`] for places of an array, by what is their own: what makes one, and an expression for
@@ -26,7 +28,7 @@ macro_rules! copied {
             |$writes:ident, $words:ident| $write:expr;
         )*
     ) => {$(
-        impl<const WORDS: usize> $crate::serve::Copied<WORDS> for $place<[u64; WORDS]> {
+        impl<const WORDS: usize> $crate::serve::Copied<[u64; WORDS]> for $place<[u64; WORDS]> {
             fn new(words: [u64; WORDS]) -> Self {
                 Self::$new(words)
             }
@@ -47,34 +49,21 @@ macro_rules! copied {
 }
 pub(crate) use copied;
 
-/// A place with an `Arc` of a number in it, which is replaced.
-pub(crate) trait Arcs: Send + Sync + 'static {
-    fn new(arc: Arc<u64>) -> Self
-    where
-        Self: Sized;
-    /// The number, by an `Arc` of one's own.
-    fn read(&self) -> u64;
-    /// Replaces the `Arc`.
-    fn store(&self, arc: Arc<u64>);
-    /// Has the references that were replaced given up, if the design can be asked to.
-    fn flush(&self) {}
-}
-
-/// [`Arcs`] and [`Replace`] for a cell of an `Arc`, which has `new`, `load`, `store` and a method
+/// [`Copied`] and [`Replace`] for a cell of an `Arc`, which has `new`, `load`, `store` and a method
 /// that gives an `Arc`.
 macro_rules! arcs {
     ($scheme:ident => $cell:ident, $load_full:ident $(, flush: $flush:expr)?) => {
-        impl $crate::serve::Arcs for $cell<u64> {
+        impl $crate::serve::Copied<::std::sync::Arc<u64>> for $cell<u64> {
             fn new(arc: ::std::sync::Arc<u64>) -> Self {
                 Self::new(arc)
             }
 
             #[inline(always)]
-            fn read(&self) -> u64 {
-                *self.$load_full()
+            fn read(&self) -> ::std::sync::Arc<u64> {
+                self.$load_full()
             }
 
-            fn store(&self, arc: ::std::sync::Arc<u64>) {
+            fn write(&self, arc: ::std::sync::Arc<u64>) {
                 self.store(arc);
             }
 
@@ -234,6 +223,8 @@ pub(crate) use replace;
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     /// What is replaced is dropped, sooner or later; what is in the place can be read and goes

@@ -227,11 +227,11 @@ fn names_are_unique_and_descriptions_are_one_line() {
 
 /// It grants more than the limit.
 impl Limiting for Forgets {
-    fn new(_limit: u64) -> Self {
-        Self(0.into())
+    fn up_to(_limit: u64) -> Self {
+        Self::default()
     }
 
-    fn try_take(&self) -> bool {
+    fn try_take(&self, _limit: u64) -> bool {
         self.0.fetch_add(1, Ordering::Relaxed);
         true
     }
@@ -306,7 +306,7 @@ fn designs_with_a_value_for_each_key_say_what_their_index_is() {
 /// Every second write leaves the last word as it was.
 struct HalfWritten(std::sync::Mutex<[u64; WORDS]>);
 
-impl Copied<{ WORDS }> for HalfWritten {
+impl Copied<[u64; WORDS]> for HalfWritten {
     fn new(words: [u64; WORDS]) -> Self {
         Self(words.into())
     }

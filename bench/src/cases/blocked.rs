@@ -146,41 +146,27 @@ impl Books {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Does not wait.
-    struct Hasty;
-
-    impl Domain for Hasty {
-        fn new() -> Self {
-            Self
-        }
-
-        fn read<R>(&self, inside: impl FnOnce() -> R) -> R {
-            inside()
-        }
-
-        fn wait(&self) {}
-    }
+    use crate::cases::domains::tests::Big;
 
     #[test]
     #[should_panic(expected = "did not wait")]
     fn who_does_not_wait_is_found_out() {
-        measure(&Hasty, Duration::from_millis(50));
+        measure(&Big::new(), Duration::from_millis(50));
     }
 
     #[test]
     fn a_stretch_goes_from_sleep_to_sleep() {
-        let books = |cpu_ns, sleeps| Books { cpu_ns, sleeps };
-        let mut thread = Followed::new(books(100, 1));
-        thread.go_on(books(150, 1));
-        assert_eq!(thread.stretch_ns, 50);
-        thread.go_on(books(250, 1));
-        assert_eq!(thread.stretch_ns, 150, "it has not slept");
-        thread.go_on(books(260, 2));
-        thread.go_on(books(300, 2));
-        assert_eq!(thread.stretch_ns, 160, "it slept before 260");
-        thread.go_on(books(450, 2));
-        assert_eq!(thread.stretch_ns, 200, "maybe since 250");
+        let mut thread = Followed::new(Books { cpu_ns: 100, sleeps: 1 });
+        for (cpu_ns, sleeps, stretch_ns, why) in [
+            (150, 1, 50, ""),
+            (250, 1, 150, "it has not slept"),
+            (260, 2, 160, "it may have slept just now"),
+            (300, 2, 160, "it slept before 260"),
+            (450, 2, 200, "maybe since 250"),
+        ] {
+            thread.go_on(Books { cpu_ns, sleeps });
+            assert_eq!(thread.stretch_ns, stretch_ns, "{why}");
+        }
     }
 
     #[cfg(target_os = "linux")]

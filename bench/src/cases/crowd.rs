@@ -1,12 +1,10 @@
 //! Threads that have come, and rest until they are sent home.
 
 use std::cell::Cell;
-use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::thread::{self, ScopedJoinHandle};
+use std::{io, thread};
 
-use scopeguard::guard;
+use parking_lot::RwLock;
 
 /// Room for a parked thread and its thread-local data, and not more: thousands of them fit.
 const STACK_BYTES: usize = 64 << 10;
@@ -21,41 +19,36 @@ pub(crate) fn beside<R>(
     come: impl Fn(&dyn Fn()) + Sync,
     inside: impl FnOnce() -> R,
 ) -> io::Result<R> {
-    let (come, leave) = (&come, &AtomicBool::new(false));
+    let (come, exit) = (&come, &RwLock::new(()));
     let (ready, all_ready) = mpsc::channel();
     thread::scope(|scope| {
-        let mut crowd = guard(Vec::new(), |crowd: Vec<ScopedJoinHandle<'_, ()>>| {
-            // Relaxed: the flag carries no data, and `unpark` orders it before the wake-up.
-            leave.store(true, Ordering::Relaxed);
-            crowd.iter().for_each(|thread| thread.thread().unpark());
-            // A thread that panicked has said so itself; there is nothing to add.
-            crowd.into_iter().for_each(|thread| _ = thread.join());
-        });
+        // Opened before the threads are waited for, however this ends.
+        let closed = exit.write();
+        let mut crowd = Vec::new();
         for _ in 0..threads {
             let ready = Cell::new(Some(ready.clone()));
             let rest = move || {
                 // Given up as well, so that who waits for all sees that one has panicked. The crowd
-                // may have been given up already; then `leave` is set.
+                // may have been given up already; then the exit is open.
                 let _ = ready.take().map(|ready| ready.send(()));
-                // Relaxed: as above.
-                while !leave.load(Ordering::Relaxed) {
-                    thread::park();
-                }
+                drop(exit.read());
             };
             let thread = thread::Builder::new().stack_size(STACK_BYTES);
             crowd.push(thread.spawn_scoped(scope, move || come(&rest))?);
         }
         drop(ready);
-        if all_ready.into_iter().count() < threads {
-            return Err(io::Error::other("a thread ended before it was ready"));
-        }
-        Ok(inside())
+        let are_all_ready = all_ready.into_iter().count() == threads;
+        let result = are_all_ready.then(inside);
+        drop(closed);
+        // A thread that panicked has said so itself; there is nothing to add.
+        crowd.into_iter().for_each(|thread| _ = thread.join());
+        result.ok_or_else(|| io::Error::other("a thread ended before it was ready"))
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 

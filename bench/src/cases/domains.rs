@@ -82,13 +82,14 @@ fn resident_bytes() -> Option<u64> {
     super::kernel_says("/proc/self/smaps_rollup", "Anonymous:").map(|kib| kib << 10)
 }
 
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
+#[cfg(test)]
+pub(crate) mod tests {
     use super::*;
+    #[cfg(target_os = "linux")]
     use crate::common::again::*;
 
-    /// A kilobyte that is there from the first section on.
-    struct Big(std::sync::OnceLock<Box<[u8; 1024]>>);
+    /// A kilobyte that is there from the first section on. Waits for nothing.
+    pub(crate) struct Big(std::sync::OnceLock<Box<[u8; 1024]>>);
 
     impl Domain for Big {
         fn new() -> Self {
@@ -104,6 +105,7 @@ mod tests {
     }
 
     /// In a process of its own: other tests allocate, too.
+    #[cfg(target_os = "linux")]
     #[test]
     fn memory_is_counted_when_it_is_used() {
         in_its_own_process!();

@@ -15,7 +15,7 @@
 //! `tick` waits for. Nor is there a limit of what may wait, at which readers would.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -117,9 +117,13 @@ fn histograms(engine: Engine, load: &Load, duration: Duration) -> [Histogram<u64
     bench.domain.barrier();
     let mut callbacks = histogram(LATENCY_MAX_NS);
     for probes in &bench.probes {
-        callbacks += &*probes.times.lock();
+        callbacks += &*probes.lock();
     }
     [callbacks, waits]
+}
+
+fn record(latencies: &mut Histogram<u64>, took: Duration) {
+    latencies.saturating_record((took.as_nanos() as u64).max(1));
 }
 
 /// One run.
@@ -133,26 +137,8 @@ struct Bench<'t> {
     probes: Vec<Arc<Probes>>,
 }
 
-/// What a reader's callbacks say.
-struct Probes {
-    queued: AtomicU64,
-    times: Mutex<Histogram<u64>>,
-}
-
-impl Probes {
-    fn new() -> Self {
-        Self { queued: AtomicU64::new(0), times: Mutex::new(histogram(LATENCY_MAX_NS)) }
-    }
-
-    fn record(&self, took: Duration) {
-        self.times.lock().saturating_record((took.as_nanos() as u64).max(1));
-    }
-
-    fn have_all_run(&self) -> bool {
-        // Relaxed: a count that says when to stop waiting; at worst the last one is missed.
-        self.times.lock().len() >= self.queued.load(Ordering::Relaxed)
-    }
-}
+/// What a reader's callbacks say. Each has a reference to it until it has run.
+type Probes = Mutex<Histogram<u64>>;
 
 /// The iterations of a reader, and their time, pauses not included.
 type Seen = (u32, Duration);
@@ -179,7 +165,9 @@ impl<'t> Bench<'t> {
             domain,
             load,
             is_probing: AtomicBool::new(is_probing),
-            probes: (0..load.threads).map(|_| Arc::new(Probes::new())).collect(),
+            probes: (0..load.threads)
+                .map(|_| Arc::new(Mutex::new(histogram(LATENCY_MAX_NS))))
+                .collect(),
         }
     }
 
@@ -211,10 +199,11 @@ impl<'t> Bench<'t> {
                 thread::sleep(Duration::from_millis(1));
             }
         };
-        wait_while(&|| self.probes.iter().any(|probes| probes.times.lock().is_empty()));
+        wait_while(&|| self.probes.iter().any(|probes| probes.lock().is_empty()));
         // Relaxed: a reader may queue one more, which is then one in thousands.
         self.is_probing.store(false, Ordering::Relaxed);
-        wait_while(&|| !self.probes.iter().all(|probes| probes.have_all_run()));
+        // Two references are the reader's and this one's.
+        wait_while(&|| self.probes.iter().any(|probes| Arc::strong_count(probes) > 2));
     }
 
     /// Waits for grace periods, one now and then; how long each took.
@@ -225,7 +214,7 @@ impl<'t> Bench<'t> {
             thread::sleep(WAITER_PAUSE);
             let begin = Instant::now();
             self.domain.synchronize();
-            waits.saturating_record((begin.elapsed().as_nanos() as u64).max(1));
+            record(&mut waits, begin.elapsed());
         }
         waits
     }
@@ -327,11 +316,14 @@ impl<'b> Reader<'b> {
 
     /// Queues a callback that says how long it took.
     fn probe(&self) {
-        // Relaxed, all of it: see `Bench::run_out_of_probes`.
+        // Relaxed: see `Bench::run_out_of_probes`.
         if self.bench.is_probing.load(Ordering::Relaxed) {
-            self.probes.queued.fetch_add(1, Ordering::Relaxed);
             let (probes, queued) = (Arc::clone(&self.probes), Instant::now());
-            let called = self.bench.domain.call(move || probes.record(queued.elapsed()));
+            let called = self.bench.domain.call(move || {
+                // Before the lock: who waits for it took no longer to be called.
+                let took = queued.elapsed();
+                record(&mut probes.lock(), took);
+            });
             called.expect("there is no limit");
         }
     }
@@ -373,6 +365,8 @@ mod tests {
         for engine in Engine::ALL {
             for quiescent_every in [16, LOOK_UPS] {
                 let load = load(40, 2, quiescent_every);
+                let bench = Bench::new(engine, &load, true);
+                assert_eq!(bench.domain.tuning().lazy, Duration::ZERO, "nothing is lazy");
                 let work = work(engine, &load, Duration::from_millis(30));
                 assert!(work.values[..3].iter().all(|value| *value > 0.0), "{engine}: {work:?}");
                 let seen = latencies(engine, &load, Duration::from_millis(30));
@@ -391,14 +385,5 @@ mod tests {
         let load = load(40, 8, 16);
         let [callbacks, _] = histograms(Engine::ALL[0], &load, Duration::ZERO);
         assert!(callbacks.len() >= 8, "{}", callbacks.len());
-    }
-
-    #[test]
-    fn nothing_is_lazy() {
-        let load = load(40, 1, 16);
-        for engine in Engine::ALL {
-            let bench = Bench::new(engine, &load, true);
-            assert_eq!(bench.domain.tuning().lazy, Duration::ZERO);
-        }
     }
 }

@@ -74,27 +74,18 @@ const PATIENCE: u32 = 10_000;
 /// # Panics
 /// If a callback has run twice, or within the burst.
 pub(crate) fn measure_call(queue: Queue, bursts: usize) -> Sample {
-    after_a_burst(queue, |site, caller| {
-        let burst = || {
-            let before = caller.sum();
-            let elapsed = while_held(site, |_release| {
-                let begin = Instant::now();
-                caller.call(BURST);
-                let elapsed = begin.elapsed();
-                assert_eq!(caller.sum(), before, "a callback ran too early");
-                elapsed
-            });
-            run_all(caller, before + BURST);
+    median_ns(queue, bursts, BURST, |site, caller| {
+        let before = caller.sum();
+        let elapsed = while_held(site, |_release| {
+            let begin = Instant::now();
+            caller.call(BURST);
+            let elapsed = begin.elapsed();
+            assert_eq!(caller.sum(), before, "a callback ran too early");
             elapsed
-        };
-        alone(median_ns(bursts, burst) / BURST as f64)
+        });
+        run_all(caller, before + BURST);
+        elapsed
     })
-}
-
-/// The median of so many.
-fn median_ns(times: usize, once: impl FnMut() -> Duration) -> f64 {
-    let all = std::iter::repeat_with(once).take(times.max(1));
-    spread(&all.map(|elapsed| elapsed.as_nanos() as f64).collect::<Vec<_>>()).median
 }
 
 /// Nanoseconds until a barrier after one callback returns, the median of so many.
@@ -104,31 +95,32 @@ fn median_ns(times: usize, once: impl FnMut() -> Duration) -> f64 {
 /// # Panics
 /// If it returns before the callback has run.
 pub(crate) fn measure_barrier(queue: Queue, times: usize) -> Sample {
-    after_a_burst(queue, |_, caller| {
-        let barrier = || {
-            let before = caller.sum();
-            caller.call(1);
-            let begin = Instant::now();
-            caller.finish();
-            let elapsed = begin.elapsed();
-            assert_eq!(caller.sum(), before + 1, "a barrier is one");
-            elapsed
-        };
-        alone(median_ns(times, barrier))
+    median_ns(queue, times, 1, |_, caller| {
+        let before = caller.sum();
+        caller.call(1);
+        let begin = Instant::now();
+        caller.finish();
+        let elapsed = begin.elapsed();
+        assert_eq!(caller.sum(), before + 1, "a barrier is one");
+        elapsed
     })
 }
 
-/// Runs the measurement in a thread of its own, after a burst that does not count.
-fn after_a_burst(
+/// The median of so many measurements, each of so many operations, in a thread of its own, after a
+/// burst that does not count.
+fn median_ns(
     (caller, site): Queue,
-    measure: impl FnOnce(&dyn Site, &mut dyn Caller) -> Sample + Send,
+    times: usize,
+    operations: u64,
+    once: impl Fn(&dyn Site, &mut dyn Caller) -> Duration + Sync,
 ) -> Sample {
     in_turn(|| {
         let (site, mut caller) = (site(Limit::Usual), caller());
         let before = caller.sum();
         caller.call(BURST);
         run_all(&mut *caller, before + BURST);
-        measure(&*site, &mut *caller)
+        let ns = (0..times.max(1)).map(|_| once(&*site, &mut *caller).as_nanos() as f64);
+        alone(spread(&ns.collect::<Vec<_>>()).median / operations as f64)
     })
 }
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::allocator::bytes_in_use;
-use super::replace::{Site, on_site};
+use super::replace::{Limit, Make, on_site};
 use crate::sample::Sample;
 
 /// From one look at what is left to the next.
@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// # Panics
 /// If the rival panics.
-pub(crate) fn measure(make: fn() -> Box<dyn Site>, stores: u64) -> Sample {
-    on_site(make, |site| {
+pub(crate) fn measure(make: Make, stores: u64) -> Sample {
+    on_site(make, Limit::Usual, |site| {
         let freed_before = site.freed();
         let mut updater = site.updater();
         let before = bytes_in_use();

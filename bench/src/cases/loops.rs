@@ -20,7 +20,7 @@ use serde::Deserialize;
 use super::BATCH;
 use crate::serve::{Copied, Domain, Replace};
 use crate::shapes::Counting;
-use crate::slices::{Part, Row};
+use crate::slices::{Body, Part, Row};
 
 /// From one write to the next, of those who write beside a reader: often for what is mostly read,
 /// and the same for all rivals, also for those whose writers wait for readers.
@@ -65,15 +65,8 @@ type Run = Arc<dyn Fn(u64) -> Duration + Send + Sync>;
 /// One operation of one rival, many times, and what its threads share.
 pub(crate) struct Loop {
     run: Run,
-    opposite: Option<Opposite>,
-}
-
-/// What another thread does meanwhile.
-enum Opposite {
-    /// Writes what is read, another value for each number, every 10 microseconds.
-    Write(Box<dyn Fn(u64) + Send + Sync>),
-    /// Reads what is written, in so many batches, all the time.
-    Read(Run),
+    /// What another thread does meanwhile, if it has an opposite.
+    opposite: Option<Body<'static>>,
 }
 
 impl Loop {
@@ -93,25 +86,29 @@ impl Loop {
         })
     }
 
-    /// The same with something that writes.
-    pub(crate) fn with_writer(self, write: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        Self { opposite: Some(Opposite::Write(Box::new(write))), ..self }
-    }
-
-    /// A loop that writes another value each time, with one that reads: beside it, and at its end.
-    pub(crate) fn writing(write: impl Fn(u64) + Send + Sync + 'static, reads: Loop) -> Self {
+    /// Reads beside something that writes another value for each number, every 10 microseconds. Or,
+    /// if it is what is timed, such writes, with reads beside them all the time, and at their end.
+    pub(crate) fn cell<const IS_WRITTEN: bool>(
+        reads: Loop,
+        write: impl Fn(u64) + Send + Sync + 'static,
+    ) -> Self {
+        if !IS_WRITTEN {
+            let opposite: Body<'static> = Box::new(move |part| write_until_over(part, &write));
+            return Self { opposite: Some(opposite), ..reads };
+        }
         let read = Arc::clone(&reads.run);
-        let writes = Self::new(move |batches| {
+        let opposite: Body<'static> = Box::new(move |part| part.until_over(|| _ = read(1)));
+        let run = move |batches| {
             let number = Cell::new(0);
             let elapsed = repeat(batches, || {
                 number.set(number.get() + 1);
                 write(number.get());
                 1
             });
-            read(1);
+            (reads.run)(1);
             elapsed
-        });
-        Self { opposite: Some(Opposite::Read(reads.run)), ..writes }
+        };
+        Self { opposite: Some(opposite), ..Self::new(run) }
     }
 
     /// It in the calling thread, in so many batches.
@@ -142,11 +139,8 @@ impl Loop {
     pub(crate) fn row_beside(mut self, planted_percent: f64) -> Row<'static> {
         let opposite = self.opposite.take().expect("only those that have one are asked");
         let alone = self.row(1, planted_percent);
-        let body = move |part: &Part<'_>| match (part.me, &opposite) {
-            (0, _) => (alone.body)(part),
-            (_, Opposite::Write(write)) => write_until_over(part, write),
-            (_, Opposite::Read(read)) => part.until_over(|| _ = read(1)),
-        };
+        let bodies = [alone.body, opposite];
+        let body = move |part: &Part<'_>| bodies[part.me](part);
         Row { timed: 1, ..Row::new(2, body) }.of(BATCH)
     }
 }
@@ -252,27 +246,16 @@ pub(crate) fn sum(words: &Words) -> u64 {
     words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
-/// Reads of a cell, and something that writes it.
-pub(crate) fn loads<C: Copied<4>>() -> Loop {
-    let (reads, write) = halves::<C, false>();
-    reads.with_writer(write)
-}
-
-/// Writes to a cell, and something that reads it.
-pub(crate) fn stores<C: Copied<4>>() -> Loop {
-    let (reads, write) = halves::<C, true>();
-    Loop::writing(write, reads)
-}
-
-/// Compiled for each of the two apart, or what they share is a call in both.
-fn halves<C: Copied<4>, const IS_TIMED: bool>() -> (Loop, impl Fn(u64) + Send + Sync + 'static) {
+/// Reads of a cell and something that writes it, or the other way round: compiled for each of the
+/// two apart, or what they share is a call in both.
+pub(crate) fn cells<C: Copied<Words>, const IS_WRITTEN: bool>() -> Loop {
     let cell = Arc::new(C::new(words(0)));
     let read = Arc::clone(&cell);
     let reads = Loop::new(move |batches| {
         let cell = black_box(&*read);
         repeat(batches, || sum(&cell.read()))
     });
-    (reads, move |number| black_box(&*cell).write(words(number)))
+    Loop::cell::<IS_WRITTEN>(reads, move |number| black_box(&*cell).write(words(number)))
 }
 
 /// Additions to a counter of all threads.
@@ -304,6 +287,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::host::spend;
     use crate::serve::replace;
+    use crate::shapes::counting;
     use crate::slices;
 
     #[test]
@@ -321,9 +305,11 @@ pub(crate) mod tests {
         }
     }
 
-    /// A design whose threads take their time to register, and to leave.
+    /// A design whose threads take their time to register, and to leave. It frees nothing.
     #[derive(Default)]
     pub(crate) struct Slow;
+
+    pub(crate) static FLUSHES: AtomicU64 = AtomicU64::new(0);
 
     /// Since when a thread is registered.
     pub(crate) struct Registered(Instant);
@@ -354,7 +340,8 @@ pub(crate) mod tests {
             Registered(Instant::now())
         };
         read: |_, _, place, look| look(place);
-        replace: |_, _, place, value| drop((place, value));
+        replace: |_, _, _place, value| std::mem::forget(value);
+        flush: |_| FLUSHES.fetch_add(1, Ordering::Relaxed);
     }
 
     /// If either were timed, it would take longer than threads are registered.
@@ -385,23 +372,16 @@ pub(crate) mod tests {
     }
 
     /// Counts no further than to a hundred.
+    #[derive(Default)]
     pub(crate) struct Forgets(pub(crate) AtomicU64);
 
-    impl Counting for Forgets {
-        const EXACT: bool = true;
-
-        fn new() -> Self {
-            Self(0.into())
-        }
-
-        fn add(&self) {
-            let next = |count| (count < 100).then_some(count + 1);
-            let _ = self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        }
-
-        fn sum(&self) -> u64 {
-            self.0.load(Ordering::Relaxed)
-        }
+    counting! {
+        Forgets, exact: true,
+            add: |counter| {
+                let next = |count| (count < 100).then_some(count + 1);
+                _ = counter.0.try_update(Ordering::Relaxed, Ordering::Relaxed, next);
+            },
+            sum: |counter| counter.0.load(Ordering::Relaxed);
     }
 
     #[test]

@@ -17,8 +17,7 @@ use crate::sample::{Sample, alone};
 /// # Panics
 /// If the rival panics.
 pub(crate) fn measure(make: Make, objects: u64) -> Sample {
-    let site = || make(Limit::High);
-    on_site(site, |site| {
+    on_site(make, Limit::High, |site| {
         // In the same turn and thread: others do not free meanwhile.
         let plain = plain_bytes(objects).unwrap_or(f64::NAN);
         let freed_before = site.freed();

@@ -68,36 +68,21 @@ impl Drop for Release<'_> {
 
 #[cfg(test)]
 mod tests {
-    use quiescence::sync::Counter;
-
     use super::*;
+    use crate::cases::loops::tests::Slow;
     use crate::common::threads::threads;
-    use crate::locks::{InPlace, Locks};
-    use crate::serve::Replace;
-
-    #[derive(Default)]
-    struct Standard;
-
-    impl Locks for Standard {
-        type Of<T: Send + Sync + 'static> = std::sync::RwLock<T>;
-
-        fn freed() -> &'static Counter {
-            static FREED: Counter = Counter::new();
-            &FREED
-        }
-    }
 
     #[test]
     fn every_drop_is_counted_whoever_drops() {
         let _turn = turn();
-        assert_eq!(size_of::<Object<InPlace<Standard>>>(), OBJECT_BYTES);
-        let before = InPlace::<Standard>::freed().sum();
+        assert_eq!(size_of::<Object<Slow>>(), OBJECT_BYTES);
+        let before = Slow::freed().sum();
         threads(34, |_| {
             for _ in 0..1000 {
-                drop(Object::<InPlace<Standard>, 8>::new());
+                drop(Object::<Slow>::new());
             }
         });
-        drop(Object::<InPlace<Standard>, 8>::new());
-        assert_eq!(InPlace::<Standard>::freed().sum() - before, 1000 * 34 + 1);
+        drop(Object::<Slow>::new());
+        assert_eq!(Slow::freed().sum() - before, 1000 * 34 + 1);
     }
 }

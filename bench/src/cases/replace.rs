@@ -87,7 +87,8 @@ struct Registered<'a, S: Replace, const WORDS: usize> {
 }
 
 impl<S: Replace, const WORDS: usize> Replacements<S, WORDS> {
-    pub(crate) fn boxed() -> Box<dyn Site> {
+    /// What waits is up to the design.
+    pub(crate) fn boxed(_: Limit) -> Box<dyn Site> {
         Self::with(S::default())
     }
 
@@ -214,14 +215,15 @@ pub(crate) fn while_held<R>(site: &dyn Site, act: impl FnOnce(Release<'_>) -> R)
     })
 }
 
-/// Measures on a site, in a thread of its own and after a warm-up: one at a time in a process, the
-/// others wait.
+/// Measures on a site with this limit, in a thread of its own and after a warm-up: one at a time in
+/// a process, the others wait.
 pub(crate) fn on_site(
-    make: impl FnOnce() -> Box<dyn Site> + Send,
+    make: Make,
+    limit: Limit,
     measure: impl FnOnce(&dyn Site) -> Sample + Send,
 ) -> Sample {
     in_turn(|| {
-        let site = make();
+        let site = make(limit);
         warm_up(&*site);
         measure(&*site)
     })

@@ -8,26 +8,29 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use super::loops::Loop;
-use crate::serve::Arcs;
+use crate::serve::Copied;
 use crate::slices::Row;
 
 /// Getting an `Arc` of one's own, and giving it back.
-pub(crate) fn arcs<A: Arcs>() -> Loop {
-    Loop::of(A::new(Arc::new(1)), A::read)
+pub(crate) fn arcs<A: Copied<Arc<u64>>>() -> Loop {
+    Loop::of(A::new(Arc::new(1)), |place| *place.read())
 }
 
-/// A place with a 1 in it.
-pub(crate) fn boxed<A: Arcs>() -> Box<dyn Arcs> {
+/// A place of some design.
+pub(crate) type Cell = Box<dyn Copied<Arc<u64>>>;
+
+/// One with a 1 in it.
+pub(crate) fn boxed<A: Copied<Arc<u64>>>() -> Cell {
     Box::new(A::new(Arc::new(1)))
 }
 
 /// Whose a place is, and it.
-pub(crate) type Place = (&'static str, Box<dyn Arcs>);
+pub(crate) type Place = (&'static str, Cell);
 
 /// What a thread of a [`crowd`](super::crowd) does: it loads once from every place, and rests.
 pub(crate) fn loaded(places: &[Place]) -> impl Fn(&dyn Fn()) + Sync {
     |rest| {
-        assert!(places.iter().all(|(_, place)| place.read() == 1), "every place holds a 1");
+        assert!(places.iter().all(|(_, place)| *place.read() == 1), "every place holds a 1");
         rest();
     }
 }
@@ -38,11 +41,11 @@ pub(crate) fn row((name, place): &Place) -> Row<'_> {
         let arcs = [Arc::new(1), Arc::new(1)];
         let mut number = 0;
         let took = part.times(|| {
-            place.store(Arc::clone(black_box(&arcs[number % 2])));
+            place.write(Arc::clone(black_box(&arcs[number % 2])));
             number += 1;
         });
         place.flush();
-        assert_eq!(place.read(), 1, "{name} holds a 1");
+        assert_eq!(*place.read(), 1, "{name} holds a 1");
         let held = arcs.iter().map(|arc| Arc::strong_count(arc) - 1).sum::<usize>();
         assert_eq!(held, 1, "{name} holds the last one");
         took

@@ -22,6 +22,7 @@ use self::chapters::log::{self, Entries};
 use self::chapters::one_lock_at_a_time::{self, Containers};
 pub(crate) use self::chapters::random::Random;
 use self::chapters::{deleted_flag, inbox, lock_pairs, publish, shipping, when_to_stop};
+use self::directory_cache::{DirectoryCache, LockedCache};
 use self::paths::Tree;
 use self::semaphores::{ById, OneLock};
 use self::semop::System;
@@ -75,7 +76,7 @@ pub(crate) static PROGRAMS: &[Program] = &[
     program!("ordered-update", log::Log, 1 << 20),
     program!("one-lock-at-a-time", one_lock_at_a_time::Tickets, 64),
     program!("when-to-stop", when_to_stop::Server, 2000),
-    program!("directory-cache", Tree::locked(), Tree::cached()),
+    program!("directory-cache", Tree::of(LockedCache::new), Tree::of(DirectoryCache::new)),
     program!("semaphores", System::<OneLock>::new(), System::<ById>::new()),
 ];
 

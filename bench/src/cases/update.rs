@@ -30,13 +30,13 @@ const UPDATE_EVERY: Duration = Duration::from_micros(100);
 /// # Panics
 /// If the rival panics.
 pub(crate) fn measure(
-    make: impl FnOnce() -> Box<dyn Site> + Send,
+    make: Make,
     readers: usize,
     updates: u64,
     timed: usize,
     first: fn(f64) -> f64,
 ) -> Sample {
-    on_site(make, |site| {
+    on_site(make, Limit::Usual, |site| {
         let batches = updates.div_ceil(BATCH).max(1);
         let updates = batches * BATCH;
         let scene =
@@ -61,8 +61,7 @@ pub(crate) fn measure(
 /// # Panics
 /// If the rival panics.
 pub(crate) fn tail(make: Make, groups: usize) -> Sample {
-    let site = || make(Limit::Usual);
-    on_site(site, |site| {
+    on_site(make, Limit::Usual, |site| {
         let before = site.freed();
         let mut samples = vec![0; groups.max(1)];
         let scene = Scene::beside(
@@ -101,8 +100,7 @@ pub(crate) fn tail(make: Make, groups: usize) -> Sample {
 /// # Panics
 /// If the rival panics.
 pub(crate) fn beside(make: Make, readers: usize, time: Duration) -> Sample {
-    let site = || make(Limit::Usual);
-    on_site(site, |site| {
+    on_site(make, Limit::Usual, |site| {
         let before = site.freed();
         let act = |_| -> Act<'_, u64> { Box::new(|cue| reads(site, cue)) };
         let (scene, updates) = Scene::play(0, (0..readers).map(act).collect(), |stop| {

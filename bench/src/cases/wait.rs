@@ -29,6 +29,35 @@ pub(crate) trait Member {
     fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64;
 }
 
+/// A registered thread, by how it waits, and by one of its sections: what is given, and how many
+/// steps of a [`chain`] it takes.
+pub(crate) fn member<'a, T: 'a>(
+    thread: T,
+    wait: impl Fn(&mut T) + 'a,
+    section: impl Fn(&mut T, u64, u32) -> u64 + 'a,
+) -> Box<dyn Member + 'a> {
+    Box::new(Enrolled(thread, wait, section))
+}
+
+struct Enrolled<T, W, S>(T, W, S);
+
+impl<T, W: Fn(&mut T), S: Fn(&mut T, u64, u32) -> u64> Member for Enrolled<T, W, S> {
+    fn synchronize(&mut self) {
+        self.1(&mut self.0);
+    }
+
+    /// Each section is given what the one before has returned.
+    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
+        let (mut count, mut x) = (0, 1);
+        // Relaxed: the flag ends the loop and publishes nothing.
+        while stop.load(Ordering::Relaxed) == 0 {
+            x = self.2(&mut self.0, x, steps);
+            count += 1;
+        }
+        count
+    }
+}
+
 /// The work of a section: steps that wait for each other, and that no compiler can do several of
 /// at once, the same as in C: both take the same time whatever the compilers are.
 #[inline(always)]
@@ -37,16 +66,4 @@ pub(crate) fn chain(mut x: u64, steps: u32) -> u64 {
         x = (x ^ (x >> 32)).wrapping_mul(6_364_136_223_846_793_005);
     }
     std::hint::black_box(x)
-}
-
-/// Sections until told to stop, each of which is given what the one before has returned.
-#[inline(always)]
-pub(crate) fn sections(stop: &AtomicI32, mut section: impl FnMut(u64) -> u64) -> u64 {
-    let (mut count, mut x) = (0, 1);
-    // Relaxed: the flag ends the loop and publishes nothing.
-    while stop.load(Ordering::Relaxed) == 0 {
-        x = section(x);
-        count += 1;
-    }
-    count
 }

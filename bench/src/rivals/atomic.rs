@@ -15,7 +15,7 @@ pub(super) const RIVALS: &[Rival] = &[
     }),
     Rival::new("atomic-shared")
         .counter::<CachePadded<AtomicU64>>()
-        .limiter::<UpTo>()
+        .limiter::<CachePadded<AtomicU64>>()
         .times(Looped::Count, counts::<CachePadded<AtomicU64>>),
 ];
 
@@ -30,30 +30,25 @@ counting! {
         sum: |count| count.load(Ordering::Relaxed);
 }
 
-/// One word, changed by a compare-and-swap that looks at the limit.
-struct UpTo {
-    count: CachePadded<AtomicU64>,
-    limit: u64,
-}
-
-impl Limiting for UpTo {
-    fn new(limit: u64) -> Self {
-        Self { count: CachePadded::default(), limit }
+/// Changed by a compare-and-swap that looks at the limit.
+impl Limiting for CachePadded<AtomicU64> {
+    fn up_to(_limit: u64) -> Self {
+        Self::default()
     }
 
     #[inline]
-    fn try_take(&self) -> bool {
-        let next = |count: u64| (count < self.limit).then_some(count + 1);
-        self.count.try_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
+    fn try_take(&self, limit: u64) -> bool {
+        let next = |count: u64| (count < limit).then_some(count + 1);
+        self.try_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
     }
 
     #[inline]
     fn give(&self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
+        self.fetch_sub(1, Ordering::Relaxed);
     }
 
     #[inline]
     fn value(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
+        self.load(Ordering::Relaxed)
     }
 }

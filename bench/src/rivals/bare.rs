@@ -31,7 +31,7 @@ static FIXED: [[u64; 4]; 2] = [words(0), words(1)];
 /// A pointer to one of the two, by the parity of the first word.
 struct Plain(AtomicPtr<[u64; 4]>);
 
-impl Copied<4> for Plain {
+impl Copied<[u64; 4]> for Plain {
     fn new(words: [u64; 4]) -> Self {
         let plain = Self(AtomicPtr::default());
         plain.write(words);

@@ -2,20 +2,19 @@
 //! handles of a collector of one's own.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_epoch::{Collector, LocalHandle};
 
 use super::Rival;
 use crate::cases::enqueue::{Closures, callback};
-use crate::cases::loops::{Looped, nested, reads};
-use crate::cases::wait::{Flavour, Member, chain, sections};
+use crate::cases::loops::Looped;
+use crate::cases::wait::{Flavour, Member, chain, member};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("crossbeam-epoch")
         .values::<Epoch>()
-        .times(Looped::Read, reads::<Epoch>)
-        .times(Looped::Nested, nested::<Epoch>)
+        .sections::<Epoch>()
         .replace::<Epoch>()
         .hoards()
         .chains::<Epoch>()
@@ -141,27 +140,20 @@ epochs! {
 /// A collector with participants of its own.
 impl Flavour for Collector {
     fn enrol(&self) -> Box<dyn Member + '_> {
-        Box::new(self.register())
+        member(self.register(), synchronize, |handle, x, steps| {
+            let _guard = handle.pin();
+            chain(x, steps)
+        })
     }
 }
 
-impl Member for LocalHandle {
-    /// There is no such call: as a user would, it defers a function, and collects until that has
-    /// run.
-    fn synchronize(&mut self) {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let inside = Arc::clone(&is_over);
-        // Release and Acquire: the thread that runs it has waited for the readers.
-        self.pin().defer(move || inside.store(true, Ordering::Release));
-        while !is_over.load(Ordering::Acquire) {
-            self.pin().flush();
-        }
-    }
-
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
-        sections(stop, |x| {
-            let _guard = self.pin();
-            chain(x, steps)
-        })
+/// There is no such call: as a user would, it defers a function, and collects until that has run.
+fn synchronize(handle: &mut LocalHandle) {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let inside = Arc::clone(&is_over);
+    // Release and Acquire: the thread that runs it has waited for the readers.
+    handle.pin().defer(move || inside.store(true, Ordering::Release));
+    while !is_over.load(Ordering::Acquire) {
+        handle.pin().flush();
     }
 }

@@ -11,23 +11,18 @@ use evmap::Options;
 use evmap::handles::{ReadHandle, WriteHandle};
 
 use super::Rival;
-use crate::cases::maps::{Hashes, Key, Map, Maps};
+use crate::cases::maps::{Hashes, Key, Map, maps};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("evmap").maps::<Evmap>()];
 
-struct Evmap;
-
-impl Maps for Evmap {
-    type Own = RandomState;
-    type Of<K: Key, S: Hashes> = Published<K, S>;
-}
+maps! { Evmap => Published<K, S>, hashed by RandomState }
 
 type Writer<K, S> = WriteHandle<K, u64, (), S>;
 
 type Reader<K, S> = ReadHandle<K, u64, (), S>;
 
 /// The writers' handle, and the one of which readers get theirs.
-struct Published<K: Key, S: Hashes> {
+pub(super) struct Published<K: Key, S: Hashes> {
     writer: Mutex<Writer<K, S>>,
     reader: Mutex<Reader<K, S>>,
 }

@@ -5,15 +5,11 @@ use kovan::Atom;
 use kovan_map::HashMap;
 
 use super::Rival;
-use crate::cases::loops::{Looped, nested, reads};
 use crate::cases::maps::maps;
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("kovan")
-        .times(Looped::Read, reads::<Crystalline>)
-        .times(Looped::Nested, nested::<Crystalline>)
-        .replace::<Crystalline>(),
+    Rival::new("kovan").sections::<Crystalline>().replace::<Crystalline>(),
     Rival::new("kovan-map").maps::<Kovan>(),
 ];
 

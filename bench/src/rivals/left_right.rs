@@ -8,15 +8,9 @@ use super::Rival;
 use crate::cases::loops::{Loop, Looped, sum, timed, words};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("left-right")
-    .times(Looped::Read, || halves::<_, false>(1, |_| 1, |word| *word).0)
-    .times(Looped::Cell, || {
-        let (reads, write) = halves::<_, false>(words(0), words, sum);
-        reads.with_writer(write)
-    })
-    .times(Looped::CellStore, || {
-        let (reads, write) = halves::<_, true>(words(0), words, sum);
-        Loop::writing(write, reads)
-    })];
+    .times(Looped::Read, || cell::<_, false>(1, |_| 1, |word| *word))
+    .times(Looped::Cell, || cell::<_, false>(words(0), words, sum))
+    .times(Looped::CellStore, || cell::<_, true>(words(0), words, sum))];
 
 /// What left-right keeps two of.
 #[derive(Clone)]
@@ -32,13 +26,12 @@ impl<T: Copy> Absorb<T> for Held<T> {
     }
 }
 
-/// Reads of what is held, and what writes it: compiled apart for who times the writes, as
-/// cells of [`loops`](crate::cases::loops) are.
-fn halves<T: Copy + Send + Sync + 'static, const IS_TIMED: bool>(
+/// Reads of what is held, and what writes it, as other cells of [`loops`](crate::cases::loops).
+fn cell<T: Copy + Send + Sync + 'static, const IS_WRITTEN: bool>(
     held: T,
     make: impl Fn(u64) -> T + Send + Sync + 'static,
     look: impl Fn(&T) -> u64 + Copy + Send + Sync + 'static,
-) -> (Loop, impl Fn(u64) + Send + Sync + 'static) {
+) -> Loop {
     let (writer, reader) = left_right::new_from_empty(Held(held));
     let (writer, readers) = (Arc::new(Mutex::new(writer)), reader.factory());
     // Readers of a writer that is gone find nothing.
@@ -54,5 +47,5 @@ fn halves<T: Copy + Send + Sync + 'static, const IS_TIMED: bool>(
         writer.append(make(number));
         writer.publish();
     };
-    (reads, write)
+    Loop::cell::<IS_WRITTEN>(reads, write)
 }

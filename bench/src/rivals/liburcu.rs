@@ -20,17 +20,17 @@ use crate::cases::wait::{self, Idle, Member};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("liburcu-memb")
-        .times(Looped::Read, || read(&MEMB, |flavour| flavour.read))
-        .times(Looped::Nested, || read(&MEMB, |flavour| flavour.read_nested))
+        .times(Looped::Read, || read(&MEMB, MEMB.read))
+        .times(Looped::Nested, || read(&MEMB, MEMB.read_nested))
         .hash_with(|keys| Box::new(Chains::new(keys, &table::MEMB)))
         .wait(|| Box::new(&MEMB)),
     Rival::new("liburcu-qsbr")
-        .times(Looped::Read, || read(&QSBR, |flavour| flavour.read))
+        .times(Looped::Read, || read(&QSBR, QSBR.read))
         .hash_with(|keys| Box::new(Chains::new(keys, &table::QSBR)))
         .wait(|| Box::new(&QSBR)),
     Rival::new("liburcu-bp")
-        .times(Looped::Read, || read(&BP, |flavour| flavour.read))
-        .times(Looped::Nested, || read(&BP, |flavour| flavour.read_nested))
+        .times(Looped::Read, || read(&BP, BP.read))
+        .times(Looped::Nested, || read(&BP, BP.read_nested))
         .wait(|| Box::new(&BP)),
     Rival::new("liburcu-call")
         .replace_with(|_| Box::new(Replaced::new(&BY_CALL)))
@@ -41,18 +41,21 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::new("liburcu-defer").replace_with(|_| Box::new(Replaced::new(&BY_DEFER))),
 ];
 
-fn read(flavour: &'static Flavour, which: fn(&Flavour) -> Reads) -> Loop {
+/// The reads are those of this flavour.
+fn read(flavour: &'static Flavour, reads: Reads) -> Loop {
     Loop::new(move |batches| {
-        let mut registered = Registered::new(flavour);
+        let _registered = Registered::new(flavour);
         let begin = Instant::now();
-        let sum = registered.read(which, batches, black_box(&SLOT));
+        // SAFETY: this thread is registered with the flavour; the slot is static and points to a
+        // word that is never freed; C reads it with a volatile load.
+        let sum = unsafe { reads(batches, black_box(&SLOT)) };
         let elapsed = begin.elapsed();
         assert_eq!(sum, batches * BATCH, "every read saw the word");
         elapsed
     })
 }
 
-/// So many batches of sections, and the sum of the words that were read.
+/// So many batches of [`BATCH`] sections, and the sum of the words that were read.
 type Reads = unsafe extern "C" fn(u64, *const AtomicPtr<u64>) -> u64;
 
 /// The C functions of one flavour, as in `c/flavour.h`.
@@ -89,14 +92,6 @@ impl Registered {
         // once at a time, each in a thread of its own, and dropping this unregisters it.
         unsafe { (flavour.register)() };
         Self { flavour, _not_send: PhantomData }
-    }
-
-    /// So many batches of [`BATCH`] sections; the sum of the words read.
-    fn read(&mut self, which: fn(&Flavour) -> Reads, batches: u64, slot: &AtomicPtr<u64>) -> u64 {
-        let read = which(self.flavour);
-        // SAFETY: this thread is registered with the flavour; the slot is alive and points to a
-        // word that is never freed (the only caller's is static); C reads it with a volatile load.
-        unsafe { read(batches, slot) }
     }
 }
 

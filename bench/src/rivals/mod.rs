@@ -47,6 +47,7 @@ mod thread_local;
 mod tokio;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashTable;
@@ -56,17 +57,17 @@ use crate::advise::KeyIndex;
 use crate::cases::domains::{self, Used};
 use crate::cases::enqueue::Caller;
 use crate::cases::hash::{self, Chains, Mapped};
-use crate::cases::loops::{self, Loop, Looped, reads};
+use crate::cases::loops::{Loop, Looped, cells, nested, reads, sections};
 use crate::cases::maps::locked::{LockedMap, One};
 use crate::cases::maps::{Kinds, Map, Maps};
-use crate::cases::replace::{self, Replacements, Site};
+use crate::cases::replace::{self, Replacements};
 use crate::cases::store;
 use crate::cases::wait::Flavour;
-use crate::locks::{InPlace, Locked, Locks};
+use crate::locks::{Boxed, InPlace, Locked, Locks};
 use crate::sample::Sample;
 use crate::shapes::{
-    Bounded, Buckets, Copies, Counted, Counting, Ids, Key, Keyed, Limited, Limiting, Make,
-    Numbered, PerKey, Queued, Queueing, Ready, Value, WORDS, Whole, Workload,
+    Bounded, Buckets, Copies, Counted, Counting, Ids, Key, Keyed, Limiting, Make, Numbered, PerKey,
+    Queued, Queueing, Ready, Value, WORDS, Whole, Workload,
 };
 use crate::{serve, shapes};
 
@@ -88,10 +89,7 @@ macro_rules! registry {
         /// The file of each rival, whether it is compiled in or not.
         pub(crate) static SOURCES: &[Source] = &[$(Source {
             module: stringify!($rival),
-            feature: {
-                let named: &[&str] = &[$($feature)?];
-                named.first().copied()
-            },
+            feature: [$(Some($feature),)? None][0],
             is_compiled_in: true $(&& cfg!(feature = $feature))?,
         },)*];
     };
@@ -171,7 +169,7 @@ pub(crate) struct Rival {
     pub(crate) is_copied: bool,
     /// By [`Looped`].
     loops: [Option<fn() -> Loop>; Looped::COUNT],
-    pub(crate) stored: Option<fn() -> Box<dyn Site>>,
+    pub(crate) stored: Option<replace::Make>,
     pub(crate) replace: Option<replace::Make>,
     pub(crate) hash: Option<hash::Make>,
     pub(crate) ids: Option<hash::Make>,
@@ -181,7 +179,7 @@ pub(crate) struct Rival {
     pub(crate) boot: Option<fn(usize, u64) -> Sample>,
     pub(crate) blocked: Option<fn(Duration) -> Sample>,
     pub(crate) domain: Option<fn(Used, usize) -> Sample>,
-    pub(crate) store: Option<fn() -> Box<dyn serve::Arcs>>,
+    pub(crate) store: Option<fn() -> store::Cell>,
 }
 
 /// How a rival solves a [`Workload`], and finds its keys if that has some.
@@ -243,21 +241,17 @@ impl Rival {
     }
 
     /// `rcu advise`: such a value, copied for each reader.
-    const fn copied<C: serve::Copied<WORDS>>(self) -> Self {
+    const fn copied<C: serve::Copied<[u64; WORDS]>>(self) -> Self {
         let this = self.solves(Workload::Config, Ready::<Copies<C>>::boxed, None);
         Self { is_copied: true, ..this }
     }
 
-    /// `rcu advise`: a table with such a value for each key. Where keys come and go, a table of
-    /// buckets.
-    const fn per_key<R: serve::Replace>(self) -> Self {
-        let make: Make = Ready::<Keyed<Buckets<R>, true>>::boxed;
-        self.solves(Workload::Churn, make, Some(KeyIndex::Buckets)).fixed::<R>()
-    }
-
-    /// `rcu advise`: such a value, and a table with one for each key.
+    /// `rcu advise`: such a value, and a table with one for each key. Where keys come and go, a
+    /// table of buckets.
     const fn values<R: serve::Replace>(self) -> Self {
-        self.config::<Whole<R>>().per_key::<R>()
+        let make: Make = Ready::<Keyed<Buckets<R>, true>>::boxed;
+        let this = self.solves(Workload::Churn, make, Some(KeyIndex::Buckets));
+        this.fixed::<R>().config::<Whole<R>>()
     }
 
     /// `rcu advise`: a table with such a value for each key, whose keys cannot come and go.
@@ -283,7 +277,7 @@ impl Rival {
     /// `rcu advise`: one around what each thread changes, none of which is only read.
     const fn locked_alone<L: Locks>(self) -> Self {
         self.counter::<Locked<L::Of<u64>>>()
-            .limiter::<Limited<L::Of<u64>>>()
+            .limiter::<Locked<L::Of<u64>>>()
             .queue::<Locked<L::Of<VecDeque<Value>>>>()
     }
 
@@ -321,9 +315,28 @@ impl Rival {
         self.loops[what as usize]
     }
 
+    /// Sections in which a word is read, also one inside another.
+    const fn sections<R: serve::Replace>(self) -> Self {
+        self.times(Looped::Read, reads::<R>).times(Looped::Nested, nested::<R>)
+    }
+
+    /// What both reader-writer locks are in: around everything, around a pointer, and around
+    /// nothing.
+    const fn readers_writer<L: Locks>(self) -> Self {
+        self.locked::<L>()
+            .times(Looped::Read, reads::<InPlace<L>>)
+            .times(Looped::Arc, store::arcs::<Locked<L::Of<Arc<u64>>>>)
+            .times(Looped::Sleepable, sections::<Locked<L::Of<()>>>)
+            .times(Looped::Local, sections::<Locked<L::Of<()>>>)
+            .stored::<Boxed<L>>()
+            .chains::<Boxed<L>>()
+            .maps::<Boxed<L>>()
+    }
+
     /// Four words that are read whole.
-    const fn cell<C: serve::Copied<4>>(self) -> Self {
-        self.times(Looped::Cell, loops::loads::<C>).times(Looped::CellStore, loops::stores::<C>)
+    const fn cell<C: serve::Copied<[u64; 4]>>(self) -> Self {
+        let this = self.times(Looped::Cell, cells::<C, false>);
+        this.times(Looped::CellStore, cells::<C, true>)
     }
 
     /// An `Arc` in a place, of one word, read by what stands for it, and replaced by new ones.
@@ -333,14 +346,14 @@ impl Rival {
     }
 
     /// Such an `Arc`, read by one's own, and replaced by one of two.
-    const fn arcs<A: serve::Arcs>(self) -> Self {
+    const fn arcs<A: serve::Copied<Arc<u64>>>(self) -> Self {
         let this = self.times(Looped::Arc, store::arcs::<A>);
         Self { store: Some(store::boxed::<A>), ..this }
     }
 
     /// An object that is replaced, and retired: updates, tails, stalls.
     const fn replace<R: serve::Replace>(self) -> Self {
-        Self { replace: Some(|_| Replacements::<R>::boxed()), ..self }
+        self.replace_with(Replacements::<R>::boxed)
     }
 
     /// The same of a design whose limit of what may wait is set, or of one in another language.
@@ -418,24 +431,6 @@ impl Rival {
     const fn domain<D: serve::Domain>(self) -> Self {
         Self { domain: Some(domains::measure::<D>), ..self }
     }
-
-    /// Whether it takes part in any case.
-    #[cfg(test)]
-    fn serves_any(&self) -> bool {
-        self.loops.iter().any(Option::is_some)
-            || self.is_advised()
-            || self.replace.is_some()
-            || self.stored.is_some()
-            || self.hash.is_some()
-            || self.ids.is_some()
-            || self.maps.is_some()
-            || self.enqueue.is_some()
-            || self.wait.is_some()
-            || self.boot.is_some()
-            || self.blocked.is_some()
-            || self.domain.is_some()
-            || self.store.is_some()
-    }
 }
 
 #[cfg(test)]
@@ -468,7 +463,8 @@ mod tests {
         let mut names = BTreeSet::new();
         for rival in all() {
             assert!(names.insert(rival.name), "{} is there twice", rival.name);
-            assert!(rival.serves_any(), "{} serves nothing", rival.name);
+            let nothing = Rival { ours: rival.ours, ..Rival::new(rival.name) };
+            assert_ne!(format!("{rival:?}"), format!("{nothing:?}"), "it serves nothing");
             assert!(!rival.hoards || rival.replace.is_some(), "{}", rival.name);
             assert!(rival.enqueue.is_none() || rival.replace.is_some(), "{}", rival.name);
             assert!(!rival.has_barrier || rival.enqueue.is_some(), "{}", rival.name);
@@ -490,8 +486,7 @@ mod tests {
     #[test]
     fn every_design_shows_the_newest_object_and_drops_the_old_ones() {
         let _turn = turn();
-        let replaced = that(|rival| rival.replace.map(|make| make(Limit::Usual)));
-        let sites = replaced.chain(that(|rival| rival.stored.map(|make| make())));
-        assert!(sites.filter(|(name, site)| site.keeps_its_word(name)).count() >= 7);
+        let makes = that(|rival| rival.replace).chain(that(|rival| rival.stored));
+        assert!(makes.filter(|(name, make)| make(Limit::Usual).keeps_its_word(name)).count() >= 7);
     }
 }

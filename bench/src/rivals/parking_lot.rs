@@ -5,9 +5,8 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 
 use super::Rival;
-use crate::cases::loops::{Looped, reads, sections};
 use crate::cases::{blocked, boot};
-use crate::locks::{Boxed, InPlace, Locked, lock};
+use crate::locks::{Locked, lock};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("parking_lot-mutex")
@@ -15,15 +14,9 @@ pub(super) const RIVALS: &[Rival] = &[
         .locked_alone::<Mutexes>()
         .cell::<Locked<Mutex<[u64; 4]>>>(),
     Rival::new("parking_lot-rwlock")
-        .locked::<RwLocks>()
-        .times(Looped::Read, reads::<InPlace<RwLocks>>)
+        .readers_writer::<RwLocks>()
         .cell::<Locked<RwLock<[u64; 4]>>>()
         .arcs::<Locked<RwLock<Arc<u64>>>>()
-        .stored::<Boxed<RwLocks>>()
-        .chains::<Boxed<RwLocks>>()
-        .maps::<Boxed<RwLocks>>()
-        .times(Looped::Sleepable, sections::<Locked<RwLock<()>>>)
-        .times(Looped::Local, sections::<Locked<RwLock<()>>>)
         .boot(|readers, times| boot::measure(&Locked(RwLock::new(())), readers, times))
         .blocked(|time| blocked::measure(&Locked(RwLock::new(())), time))
         .domain::<Locked<RwLock<()>>>(),

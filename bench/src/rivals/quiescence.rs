@@ -17,10 +17,10 @@ use quiescence::{ArcCell, Domain, Rcu, Srcu, cell::Snapshot, tag::ThreadTag, tun
 use self::cells::{InCell, InExactCell};
 use self::epoch::{Epoch, Handles, by_handle};
 use self::srcu::{BUSY, stalled};
-use self::threads::{Announcers, Limited, LimitedAnnouncers, QuiescentStates, Threads, by_limit};
+use self::threads::{Announcers, Limited, LimitedAnnouncers, Threads, by_limit};
 use super::Rival;
 use crate::cases::enqueue::{Closures, callback};
-use crate::cases::loops::{Loop, Looped, counts, nested, reads, sections, timed};
+use crate::cases::loops::{Loop, Looped, counts, reads, sections, timed};
 use crate::cases::maps::Fast;
 use crate::cases::{blocked, boot};
 use crate::shapes::{Hash, Value, WORDS, Whole, queueing};
@@ -28,8 +28,7 @@ use crate::shapes::{Hash, Value, WORDS, Whole, queueing};
 pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence")
         .values::<Threads>()
-        .times(Looped::Read, reads::<Threads>)
-        .times(Looped::Nested, nested::<Threads>)
+        .sections::<Threads>()
         .cell::<Snapshot<[u64; 4]>>()
         .arcs::<ArcCell<u64>>()
         .stored::<InCell>()
@@ -60,8 +59,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Read, || by_reader(Rcu::new(1), false))
         .times(Looped::Nested, || by_reader(Rcu::new(1), true)),
     Rival::ours("quiescence-epoch")
-        .times(Looped::Read, reads::<Epoch>)
-        .times(Looped::Nested, nested::<Epoch>)
+        .sections::<Epoch>()
         .replace_with(|limit| by_limit::<Epoch, _>(limit, Handles::within)),
     Rival::ours("quiescence-epoch-handle")
         .times(Looped::Read, by_handle::<false>)
@@ -74,7 +72,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .chains::<Announcers>()
         .replace_with(|limit| by_limit::<Announcers, _>(limit, LimitedAnnouncers))
         .hoards()
-        .wait(|| Box::new(QuiescentStates(Domain::new()))),
+        .wait(|| Box::new(LimitedAnnouncers(Domain::new()))),
     Rival::ours("quiescence-fencing")
         .times(Looped::Read, || by_reader(Rcu::new_in(1, fencing()), false))
         .wait(|| Box::new(fencing())),

@@ -6,12 +6,10 @@ use sdd::{AtomicOwned, Guard, Owned, Tag};
 
 use super::Rival;
 use crate::cases::enqueue::{Closures, callback};
-use crate::cases::loops::{Looped, nested, reads};
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
-    .times(Looped::Read, reads::<Sdd>)
-    .times(Looped::Nested, nested::<Sdd>)
+    .sections::<Sdd>()
     .replace::<Sdd>()
     .hoards()
     .chains::<Sdd>()

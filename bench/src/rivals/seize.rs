@@ -6,13 +6,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use seize::{Collector, Guard, reclaim};
 
 use super::Rival;
-use crate::cases::loops::{Looped, nested, reads};
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
     .values::<Hyaline>()
-    .times(Looped::Read, reads::<Hyaline>)
-    .times(Looped::Nested, nested::<Hyaline>)
+    .sections::<Hyaline>()
     .replace::<Hyaline>()
     .hoards()
     .chains::<Hyaline>()];

@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 
 use super::Rival;
 use crate::cases::maps::locked::{LockedMap, Shares};
-use crate::cases::maps::{Hashes, Key, Maps};
+use crate::cases::maps::maps;
 use crate::shapes;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sharded-rwlock")
@@ -18,18 +18,13 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("sharded-rwlock")
 
 type Sharded<K, V, S> = LockedMap<Shards<HashTable<(K, V)>>, S>;
 
-struct InShards;
-
-impl Maps for InShards {
-    type Own = RandomState;
-    type Of<K: Key, S: Hashes> = Sharded<K, u64, S>;
-}
+maps! { InShards => Sharded<K, u64, S>, hashed by RandomState }
 
 /// Several shards for each CPU, so that two threads seldom meet in one.
 const SHARDS_PER_CPU: usize = 8;
 
 /// As many shards as a power of two.
-struct Shards<T>(Box<[CachePadded<RwLock<T>>]>);
+pub(super) struct Shards<T>(Box<[CachePadded<RwLock<T>>]>);
 
 impl<T: Send + Sync + 'static> Shares<T> for Shards<T> {
     type Lock = RwLock<T>;

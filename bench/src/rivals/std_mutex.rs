@@ -35,12 +35,6 @@ impl Buckets {
     }
 }
 
-/// The value of a key, to be changed.
-#[inline(always)]
-fn find<'l>(list: &'l mut List, key: &Key) -> Option<&'l mut Value> {
-    list.iter_mut().find(|(known, _)| known == key).map(|(_, value)| value)
-}
-
 impl Map<Key, Value> for Buckets {
     type Thread = ();
 
@@ -61,18 +55,13 @@ impl Map<Key, Value> for Buckets {
     #[inline(always)]
     fn put(&self, (): &mut (), key: &Key, value: Value) -> bool {
         let old = self.of(key).write(|list| {
-            if let Some(known) = find(list, key) {
-                return Some(mem::replace(known, value));
+            if let Some((_, old)) = list.iter_mut().find(|(known, _)| known == key) {
+                return Some(mem::replace(old, value));
             }
             list.push((key.clone(), value));
             None
         });
         old.is_some()
-    }
-
-    #[inline(always)]
-    fn replace(&self, (): &mut (), key: &Key, value: Value) {
-        self.of(key).write(|list| Some(mem::replace(find(list, key)?, value)));
     }
 
     #[inline(always)]

@@ -22,7 +22,7 @@ fn words(serial: u32) -> [u64; WORDS] {
     std::array::from_fn(|i| if i == 0 { stamp } else { stamp ^ (i as u64 - 1) })
 }
 
-impl<C: Copied<WORDS>> Subject for Copies<C> {
+impl<C: Copied<[u64; WORDS]>> Subject for Copies<C> {
     type Thread = ();
 
     fn new(_job: &Job<'_>) -> Self {

@@ -4,10 +4,11 @@
 //! asks for afterwards, and at rest nothing is missing: that is checked of every design, and more
 //! is not, since a sum of many words is of no single moment.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::plan::Operation;
 use super::subject::{Job, Subject};
+use super::value::Ledger;
 
 /// Counts events.
 pub(crate) trait Counting: Send + Sync + 'static {
@@ -51,19 +52,17 @@ pub(crate) use counting;
 
 /// Counts what is in use, up to a limit.
 pub(crate) trait Limiting: Send + Sync + 'static {
-    fn new(limit: u64) -> Self;
+    /// One that is only asked for this limit.
+    fn up_to(limit: u64) -> Self;
     /// Counts one, unless that would exceed the limit.
-    fn try_take(&self) -> bool;
+    fn try_take(&self, limit: u64) -> bool;
     /// Counts one less, which was taken before.
     fn give(&self);
     fn value(&self) -> u64;
 }
 
-/// A counter of events, and what it has to say at rest.
-pub(crate) struct Counted<C> {
-    counter: C,
-    expected: AtomicU64,
-}
+/// A counter of events.
+pub(crate) struct Counted<C>(C);
 
 impl<C: Counting> Subject for Counted<C> {
     const TIMED: bool = false;
@@ -71,7 +70,7 @@ impl<C: Counting> Subject for Counted<C> {
     type Thread = u64;
 
     fn new(_job: &Job<'_>) -> Self {
-        Self { counter: C::new(), expected: AtomicU64::new(0) }
+        Self(C::new())
     }
 
     fn thread(&self) -> u64 {
@@ -80,23 +79,19 @@ impl<C: Counting> Subject for Counted<C> {
 
     #[inline]
     fn read(&self, _job: &Job<'_>, _operation: Operation, own: &mut u64) -> bool {
-        self.counter.sum() < *own
+        self.0.sum() < *own
     }
 
     #[inline]
     fn change(&self, _: &Job<'_>, _: Operation, own: &mut u64, _: u32) -> bool {
-        self.counter.add();
+        self.0.add();
         *own += 1;
         false
     }
 
-    fn leave(&self, own: u64) {
-        // Relaxed: read after the threads were joined, which orders it.
-        self.expected.fetch_add(own, Ordering::Relaxed);
-    }
-
-    fn errors_at_rest(&self) -> u64 {
-        self.counter.sum().abs_diff(self.expected.load(Ordering::Relaxed))
+    fn errors_at_rest(&self, ledger: &Ledger) -> u64 {
+        // Relaxed: the threads were joined, which orders it.
+        self.0.sum().abs_diff(ledger.updates.load(Ordering::Relaxed))
     }
 }
 
@@ -118,7 +113,7 @@ impl<C: Limiting> Subject for Bounded<C> {
     type Thread = Held;
 
     fn new(job: &Job<'_>) -> Self {
-        Self(C::new(job.plan.limit))
+        Self(C::up_to(job.plan.limit))
     }
 
     fn thread(&self) -> Held {
@@ -131,13 +126,13 @@ impl<C: Limiting> Subject for Bounded<C> {
     }
 
     #[inline]
-    fn change(&self, _: &Job<'_>, _: Operation, held: &mut Held, _: u32) -> bool {
+    fn change(&self, job: &Job<'_>, _: Operation, held: &mut Held, _: u32) -> bool {
         if held.gives {
             self.0.give();
             held.count -= 1;
             held.gives = held.count > 0;
         } else {
-            let taken = self.0.try_take();
+            let taken = self.0.try_take(job.plan.limit);
             held.count += u64::from(taken);
             // A refused thread gives back what it holds, as a program does that sheds load.
             held.gives = held.count == HELD_MAX || (!taken && held.count > 0);
@@ -151,7 +146,7 @@ impl<C: Limiting> Subject for Bounded<C> {
         }
     }
 
-    fn errors_at_rest(&self) -> u64 {
+    fn errors_at_rest(&self, _: &Ledger) -> u64 {
         self.0.value()
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::plan::Operation;
 use super::subject::{Job, Subject};
-use super::value::Value;
+use super::value::{Ledger, Value};
 use crate::cases::maps::Map;
 
 /// A table that gives out ids.
@@ -118,7 +118,7 @@ impl<T: Ids> Subject for Numbered<T> {
         self.renew(key as usize, job.value(key, serial))
     }
 
-    fn errors_at_rest(&self) -> u64 {
+    fn errors_at_rest(&self, _: &Ledger) -> u64 {
         let is_gone = |id: &&AtomicU64| {
             // Relaxed: no thread writes any more.
             self.table.read(id.load(Ordering::Relaxed), |_| ()).is_none()

@@ -28,21 +28,15 @@ impl<L: Lock<u64>> Counting for Locked<L> {
     }
 }
 
-/// A count and its limit under one lock.
-pub(crate) struct Limited<L> {
-    count: L,
-    limit: u64,
-}
-
-impl<L: Lock<u64>> Limiting for Limited<L> {
-    fn new(limit: u64) -> Self {
-        Self { count: L::new(0), limit }
+impl<L: Lock<u64>> Limiting for Locked<L> {
+    fn up_to(_limit: u64) -> Self {
+        Counting::new()
     }
 
     #[inline]
-    fn try_take(&self) -> bool {
-        self.count.write(|count| {
-            let fits = *count < self.limit;
+    fn try_take(&self, limit: u64) -> bool {
+        self.0.write(|count| {
+            let fits = *count < limit;
             *count += u64::from(fits);
             fits
         })
@@ -50,12 +44,12 @@ impl<L: Lock<u64>> Limiting for Limited<L> {
 
     #[inline]
     fn give(&self) {
-        self.count.write(|count| *count -= 1);
+        self.0.write(|count| *count -= 1);
     }
 
     #[inline]
     fn value(&self) -> u64 {
-        self.count.read(|count| *count)
+        self.sum()
     }
 }
 
@@ -75,12 +69,6 @@ impl<L: Lock<VecDeque<Value>>> Queueing for Locked<L> {
     }
 }
 
-/// The key that an id stands for.
-#[inline]
-fn key_of(id: u64) -> DefaultKey {
-    KeyData::from_ffi(id).into()
-}
-
 impl<V: 'static, L: Lock<SlotMap<DefaultKey, V>>> Ids<V> for Locked<L> {
     fn new() -> Self {
         Self(L::new(SlotMap::new()))
@@ -94,11 +82,11 @@ impl<V: 'static, L: Lock<SlotMap<DefaultKey, V>>> Ids<V> for Locked<L> {
     #[inline]
     fn remove(&self, id: u64) -> bool {
         // Freed when the lock is free again.
-        self.0.write(|slots| slots.remove(key_of(id))).is_some()
+        self.0.write(|slots| slots.remove(KeyData::from_ffi(id).into())).is_some()
     }
 
     #[inline]
     fn read<R>(&self, id: u64, look: impl FnOnce(&V) -> R) -> Option<R> {
-        self.0.read(|slots| slots.get(key_of(id)).map(look))
+        self.0.read(|slots| slots.get(KeyData::from_ffi(id).into()).map(look))
     }
 }

@@ -31,7 +31,6 @@ pub(crate) use buckets::Buckets;
 pub(crate) use copied::{BYTES_MAX as COPIED_BYTES_MAX, Copies, WORDS};
 pub(crate) use counter::{Bounded, Counted, Counting, Limiting, counting};
 pub(crate) use ids::{CountedUp, Ids, Numbered};
-pub(crate) use locked::Limited;
 pub use plan::{Operation, Plan, Workload};
 pub(crate) use prepared::{Make, Prepared, Ready, Seat};
 pub(crate) use queue::{Queued, Queueing, queueing};

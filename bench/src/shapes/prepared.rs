@@ -7,6 +7,7 @@
 //! but for what still waits at the end of a round. Designs that share a domain free some of each
 //! other's objects: a thread frees about as many as it retires, so each pays for its own number.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::plan::{Operation, Plan};
@@ -48,6 +49,7 @@ pub(crate) trait Prepared: Send + Sync {
 pub(crate) type Make = fn(&Plan) -> Box<dyn Prepared>;
 
 /// What a thread of a row keeps from one slice to the next.
+#[derive(Default)]
 pub(crate) struct Seat {
     /// Its next operation.
     next: usize,
@@ -62,15 +64,8 @@ pub(crate) struct Seat {
 
 impl Seat {
     pub(crate) fn new(number: usize) -> Seat {
-        Seat {
-            next: 0,
-            // Serial numbers name the thread and its updates; 0 is the value of the beginning.
-            serial: (number as u32 + 1) << 24,
-            updates: 0,
-            checksum_errors: 0,
-            update_ns: Vec::new(),
-            unreclaimed: Vec::new(),
-        }
+        // Serial numbers name the thread and its updates; 0 is the value of the beginning.
+        Seat { serial: (number as u32 + 1) << 24, ..Seat::default() }
     }
 }
 
@@ -101,18 +96,15 @@ impl<S: Subject> Ready<S> {
         }
         seat.serial = seat.serial.wrapping_add(1);
         seat.updates += 1;
-        let gives_up = if S::TIMED {
-            let begin = Instant::now();
-            let gives_up = self.shared.change(job, operation, thread, seat.serial);
+        let begin = S::TIMED.then(Instant::now);
+        let gives_up = self.shared.change(job, operation, thread, seat.serial);
+        if let Some(begin) = begin {
             let ns = begin.elapsed().as_nanos().try_into().unwrap_or(u32::MAX);
             // What is beyond the room that was made before is not kept: to make more takes time.
             if let (Some(slice), true) = (slice, seat.update_ns.len() < seat.update_ns.capacity()) {
                 seat.update_ns.push((slice, ns));
             }
-            gives_up
-        } else {
-            self.shared.change(job, operation, thread, seat.serial)
-        };
+        }
         if gives_up {
             self.ledger.replaced.add(1);
         }
@@ -124,7 +116,7 @@ impl<S: Subject> Prepared for Ready<S> {
         if part.slice.is_some() {
             seat.update_ns.reserve_exact(LATENCIES);
         }
-        let operations = &*plan.operations[part.me];
+        let (operations, updates_before) = (&*plan.operations[part.me], seat.updates);
         let job = Job { plan, ledger: self.ledger };
         let mut thread = self.shared.thread();
         let mut left = part.count;
@@ -146,12 +138,14 @@ impl<S: Subject> Prepared for Ready<S> {
             seat.unreclaimed.push((slice, self.ledger.unreclaimed()));
         }
         self.shared.leave(thread);
+        // Relaxed: read after the threads were joined, which orders it.
+        self.ledger.updates.fetch_add(seat.updates - updates_before, Ordering::Relaxed);
         took
     }
 
     fn settle(&self) -> u64 {
         drain(FLUSH_PATIENCE, || self.ledger.unreclaimed(), || self.shared.flush());
-        self.shared.errors_at_rest()
+        self.shared.errors_at_rest(self.ledger)
     }
 
     #[cfg(test)]
@@ -170,43 +164,15 @@ impl<S: Subject> Prepared for Ready<S> {
 mod tests {
     use super::super::{Keyed, Whole};
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use crate::cases::loops::tests::{Slow, is_of_operations};
-
-    static FLUSHES: AtomicU64 = AtomicU64::new(0);
-
-    /// Leaves all that it has replaced to be freed later.
-    struct Late;
-
-    impl Subject for Late {
-        type Thread = ();
-
-        fn new(_: &Job<'_>) -> Self {
-            Self
-        }
-
-        fn thread(&self) {}
-
-        fn read(&self, _: &Job<'_>, _: Operation, (): &mut ()) -> bool {
-            false
-        }
-
-        fn change(&self, _: &Job<'_>, _: Operation, (): &mut (), _: u32) -> bool {
-            true
-        }
-
-        fn flush(&self) {
-            FLUSHES.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    use crate::cases::loops::tests::{FLUSHES, Slow, is_of_operations};
 
     /// It was freed before each slice, which was not timed: designs that free in batches of more
     /// than the updates of a slice were a fifth faster than in a program.
     #[test]
     fn what_a_slice_has_replaced_is_not_freed_for_nothing() {
         let plan = Plan::of_one_thread([Operation::update(0)]);
-        let (ready, mut seat) = (Ready::<Late>::boxed(&plan), Seat::new(0));
+        let ready = Ready::<Keyed<Whole<Slow>, false>>::boxed(&plan);
+        let mut seat = Seat::new(0);
         (0..2).for_each(|_| _ = ready.work(&plan, &Part::alone(0, 100), &mut seat));
         assert_eq!(FLUSHES.load(Ordering::Relaxed), 0);
         ready.settle();

@@ -3,11 +3,11 @@
 //! An update adds a value and a read takes one. A thread does as many of one as of the other, so
 //! that the queue stays about as long as it was.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::plan::Operation;
 use super::subject::{Job, Subject};
-use super::value::Value;
+use super::value::{Ledger, Value};
 
 /// A queue, or a stack: what it promises of the order is not asked here.
 pub(crate) trait Queueing: Send + Sync + 'static {
@@ -48,65 +48,46 @@ pub(crate) use queueing;
 /// Values in the queue before the first round, so that takers seldom find it empty.
 const LENGTH: u64 = 1000;
 
-/// A queue, and how many values have to be in it at rest.
-pub(crate) struct Queued<Q> {
-    queue: Q,
-    expected: AtomicU64,
-}
-
-/// What a thread has added and taken.
-#[derive(Debug, Default)]
-pub(crate) struct Passed {
-    added: u64,
-    taken: u64,
-}
+/// A queue.
+pub(crate) struct Queued<Q>(Q);
 
 impl<Q: Queueing> Subject for Queued<Q> {
     const TIMED: bool = false;
-    type Thread = Passed;
+    type Thread = ();
 
     fn new(job: &Job<'_>) -> Self {
         let queue = Q::new();
         for _ in 0..LENGTH {
             queue.push(job.value(0, 0));
         }
-        Self { queue, expected: AtomicU64::new(LENGTH) }
+        Self(queue)
     }
 
-    fn thread(&self) -> Passed {
-        Passed::default()
-    }
+    fn thread(&self) {}
 
     #[inline]
-    fn read(&self, job: &Job<'_>, _operation: Operation, passed: &mut Passed) -> bool {
-        let Some(value) = self.queue.pop() else { return false };
-        passed.taken += 1;
+    fn read(&self, job: &Job<'_>, _operation: Operation, (): &mut ()) -> bool {
+        let Some(value) = self.0.pop() else { return false };
         job.ledger.replaced.add(1);
         value.is_wrong(0, job.plan.work)
     }
 
     #[inline]
-    fn change(&self, job: &Job<'_>, _: Operation, passed: &mut Passed, serial: u32) -> bool {
-        self.queue.push(job.value(0, serial));
-        passed.added += 1;
+    fn change(&self, job: &Job<'_>, _: Operation, (): &mut (), serial: u32) -> bool {
+        self.0.push(job.value(0, serial));
         false
     }
 
-    fn leave(&self, passed: Passed) {
-        // Relaxed: read after the threads were joined. It wraps where a thread took more than it
-        // added, and the sum over all threads does not.
-        self.expected.fetch_add(passed.added.wrapping_sub(passed.taken), Ordering::Relaxed);
-    }
-
     /// Counts the values by taking them all out, and puts them back.
-    fn errors_at_rest(&self) -> u64 {
-        let values: Vec<Value> = std::iter::from_fn(|| self.queue.pop()).collect();
-        let count = values.len() as u64;
-        values.into_iter().for_each(|value| self.queue.push(value));
-        count.abs_diff(self.expected.load(Ordering::Relaxed))
+    fn errors_at_rest(&self, ledger: &Ledger) -> u64 {
+        let values: Vec<Value> = std::iter::from_fn(|| self.0.pop()).collect();
+        let here_and_taken = values.len() as u64 + ledger.replaced.sum().cast_unsigned();
+        values.into_iter().for_each(|value| self.0.push(value));
+        // Relaxed: the threads were joined, which orders it.
+        here_and_taken.abs_diff(LENGTH + ledger.updates.load(Ordering::Relaxed))
     }
 
     fn flush(&self) {
-        self.queue.flush();
+        self.0.flush();
     }
 }

@@ -52,7 +52,7 @@ pub(crate) trait Subject: Sized + Send + Sync + 'static {
     fn leave(&self, _thread: Self::Thread) {}
 
     /// What is wrong while no thread works.
-    fn errors_at_rest(&self) -> u64 {
+    fn errors_at_rest(&self, _ledger: &Ledger) -> u64 {
         0
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct Ledger {
     pub(crate) replaced: Counter,
     /// All that were ever freed, replaced or not.
     pub(crate) freed: Counter,
+    /// Updates of the threads that are done.
+    pub(crate) updates: AtomicU64,
 }
 
 impl Ledger {

@@ -15,7 +15,6 @@ use crate::Error;
 use crate::cases::domains::Used;
 use crate::cases::grace::{Beside, idle, steps_for};
 use crate::cases::loops::{Loop, Looped};
-use crate::cases::replace::Limit;
 use crate::cases::{crowd, enqueue, garbage, hash, memory, stall, store, update};
 use crate::rivals::{self, Rival};
 use crate::sample::Sample;
@@ -236,8 +235,7 @@ impl What {
             }),
             Self::Garbage => served(rival.stored, move |make| garbage::measure(make, times)),
             Self::Update(readers) => served(rival.replace, move |make| {
-                let site = || make(Limit::Usual);
-                update::measure(site, readers, times, timed, |ns| 1e9 / ns)
+                update::measure(make, readers, times, timed, |ns| 1e9 / ns)
             }),
             Self::Tail => served(rival.replace, move |make| update::tail(make, count)),
             Self::Readers(readers) => {

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use quiescence::Rcu;
+use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
 
 use super::{Geometry, Load, prefetch};
 use crate::cases::form::Form;
@@ -37,21 +37,13 @@ impl Words {
         Words { words, begin: (way_words - skip) % way_words }
     }
 
-    /// Links these places, given in words from the beginning, to a ring in a random order; a place
-    /// has `last + 1` words, of which the first and the last one together say where the next is.
-    fn ring(&mut self, mut places: Vec<usize>, last: usize) -> usize {
-        let mut generator = ChaCha8Rng::seed_from_u64(1);
-        places.shuffle(&mut generator);
+    /// Links these places, given in words from the beginning, to a ring in a random order: the word
+    /// of a place says where the next is.
+    fn ring(&mut self, mut places: Vec<usize>) -> usize {
+        places.shuffle(&mut ChaCha8Rng::seed_from_u64(1));
         places.iter_mut().for_each(|place| *place += self.begin);
         for (number, &place) in places.iter().enumerate() {
-            let next = places[(number + 1) % places.len()] as u64;
-            if last == 0 {
-                self.words[place] = next;
-            } else {
-                let half = generator.random::<u64>();
-                self.words[place] = half;
-                self.words[place + last] = half ^ next;
-            }
+            self.words[place] = places[(number + 1) % places.len()] as u64;
         }
         places[0]
     }
@@ -74,9 +66,10 @@ fn go_round(
 }
 
 /// Objects of which the first and the last word are read, each in its place among so many words.
+/// Where the next one is depends on both, of which the last is 0.
 fn ring(geometry: &Geometry, words: u64, last: usize, places: Vec<usize>) -> Row<'static> {
     let mut words = Words::new(words, geometry);
-    let first = words.ring(places, last);
+    let first = words.ring(places);
     let words = Arc::new(words);
     match last {
         0 => go_round(&words, first, |words, at| words[at]),
@@ -121,7 +114,7 @@ pub(crate) fn walk(geometry: &Geometry) -> Load {
     let line_words = geometry.line_words();
     let elements = (2 * geometry.second_bytes / geometry.line_bytes) as usize;
     let mut words = Words::new((elements * line_words) as u64, geometry);
-    let first = words.ring((0..elements).map(|element| element * line_words).collect(), 0);
+    let first = words.ring((0..elements).map(|element| element * line_words).collect());
     let (begin, last) = (words.begin, words.begin + (elements - 1) * line_words);
     let words = Arc::new(words);
     Box::new(move |form| match form {
@@ -149,7 +142,7 @@ pub(crate) fn sweep(geometry: &Geometry) -> Load {
     let line_words = geometry.line_words();
     let look_ups = geometry.second_bytes / 2 / geometry.line_bytes;
     let mut table = Words::new((look_ups + 1) * line_words as u64, geometry);
-    let first = table.ring((0..look_ups as usize).map(|line| line * line_words).collect(), 0);
+    let first = table.ring((0..look_ups as usize).map(|line| line * line_words).collect());
     // What is read, twice as long as the second cache.
     let stream = vec![1; (2 * geometry.second_bytes / 8) as usize];
     let shared = Arc::new((table, AtomicUsize::new(first), stream));
@@ -217,8 +210,7 @@ mod tests {
                 sets.insert(line % TINY.sets() as usize);
             }
             objects += 1;
-            let next = if last == 0 { 0 } else { words.words[at + last] };
-            at = (words.words[at] ^ next) as usize;
+            at = words.words[at] as usize;
             if at == first {
                 break;
             }
@@ -227,33 +219,19 @@ mod tests {
     }
 
     #[test]
-    fn objects_a_way_apart_share_a_set_and_coloured_ones_do_not() {
-        let way_words = TINY.way_bytes() / 8;
-        let mut words = Words::new(17 * way_words, &TINY);
-        let first = words.ring((0..16).map(|object| object * way_words as usize).collect(), 0);
-        assert_eq!(sets_and_lines(&words, first, 0), (16, 1, 16));
-        let place = |object: usize| object * way_words as usize + object * TINY.line_words();
-        let mut words = Words::new(17 * way_words, &TINY);
-        let first = words.ring((0..16).map(place).collect(), 0);
-        assert_eq!(sets_and_lines(&words, first, 0), (16, 16, 16));
-    }
-
-    #[test]
-    fn an_object_that_begins_in_the_middle_of_a_line_has_two() {
-        for (offset, lines) in [(0, 100), (4, 200)] {
-            let mut words = Words::new(303 * 8, &TINY);
-            let places = (0..100).map(|object| 24 * object + offset).collect();
-            let first = words.ring(places, 7);
-            assert_eq!(sets_and_lines(&words, first, 7), (100, 16, lines));
+    fn objects_have_the_sets_and_the_lines_that_their_places_say() {
+        let way = TINY.way_bytes() as usize / 8;
+        let elements = (2 * TINY.second_bytes / TINY.line_bytes) as usize;
+        for (what, objects, apart, begin, last, seen) in [
+            ("a way apart", 16, way, 0, 0, (16, 1, 16)),
+            ("a way apart, coloured", 16, way + TINY.line_words(), 0, 0, (16, 16, 16)),
+            ("each on a line", 100, 24, 0, 7, (100, 16, 100)),
+            ("from the middle of a line", 100, 24, 4, 7, (100, 16, 200)),
+            ("a list, as an array", elements, 8, 0, 0, (elements, 16, elements)),
+        ] {
+            let mut words = Words::new((objects * apart + begin) as u64, &TINY);
+            let first = words.ring((0..objects).map(|object| object * apart + begin).collect());
+            assert_eq!(sets_and_lines(&words, first, last), seen, "{what}");
         }
-    }
-
-    #[test]
-    fn a_list_and_an_array_have_the_same_elements() {
-        let geometry = &TINY;
-        let elements = (2 * geometry.second_bytes / geometry.line_bytes) as usize;
-        let mut words = Words::new((elements * 8) as u64, geometry);
-        let first = words.ring((0..elements).map(|element| element * 8).collect(), 0);
-        assert_eq!(sets_and_lines(&words, first, 0), (elements, 16, elements));
     }
 }

@@ -59,23 +59,21 @@ mod tests {
         assert_eq!(&raw const locks[0] as usize / 64, last / 64);
     }
 
+    /// What two threads have counted in either form.
+    fn counted<T: Counting>() -> [[u64; 2]; 2] {
+        let own = Arc::new(Own::<T>::new());
+        Form::BOTH.iter().for_each(|form| _ = slices::once(&own.row(*form), 240));
+        [own.near.each_ref().map(T::sum), own.apart.each_ref().map(|one| one.sum())]
+    }
+
     #[test]
     fn each_thread_has_its_own_in_either_form() {
-        let counters = Arc::new(Own::<AtomicU64>::new());
-        let locks = Arc::new(Own::<Locked<Mutex<u64>>>::new());
-        for form in [Form::Before, Form::After] {
-            slices::once(&counters.row(form), 240);
-            slices::once(&locks.row(form), 240);
-        }
-        let near = [0, 1].map(|me| [counters.near[me].sum(), locks.near[me].sum()]);
-        let apart = [0, 1].map(|me| [counters.apart[me].sum(), locks.apart[me].sum()]);
-        for [one, other] in [near, apart] {
-            for (one, other) in one.into_iter().zip(other) {
-                // The first to be done has done all, and an eighth to warm up; the other as much of
-                // it as it could.
-                assert_eq!(one.max(other), 270);
-                assert!(one.min(other) >= 30, "{one} and {other}");
-            }
+        let all = [counted::<AtomicU64>(), counted::<Locked<Mutex<u64>>>()];
+        for [one, other] in all.into_iter().flatten() {
+            // The first to be done has done all, and an eighth to warm up; the other as much of it
+            // as it could.
+            assert_eq!(one.max(other), 270);
+            assert!(one.min(other) >= 30, "{one} and {other}");
         }
     }
 }

@@ -58,19 +58,6 @@ impl<L: Locks> Maps for Boxed<L> {
 }
 
 impl<S, H: Hashes> LockedMap<S, H> {
-    /// Gives a key another value, if it has one, which is returned.
-    #[inline(always)]
-    fn swap<K: Key, V>(&self, key: &K, value: V) -> Option<V>
-    where
-        S: Shares<Entries<K, V>>,
-    {
-        let hash = self.hashes.hash_one(key);
-        self.shares.of(hash).write(|entries| {
-            let (_, known) = entries.find_mut(hash, is_of(key))?;
-            Some(mem::replace(known, value))
-        })
-    }
-
     /// Gives a key a value; the old one. It is as `own` makes it if it is new.
     #[inline(always)]
     fn set<K: Key, V>(&self, key: &K, value: V, own: impl FnOnce() -> K) -> Option<V>
@@ -122,12 +109,12 @@ impl<K: Key, V: Send + Sync + 'static, S: Shares<Entries<K, V>>, H: Hashes> Map<
 
     #[inline(always)]
     fn update(&self, (): &mut (), key: &K, value: V) -> bool {
-        self.swap(key, value).is_some()
-    }
-
-    #[inline(always)]
-    fn replace(&self, (): &mut (), key: &K, value: V) {
-        self.swap(key, value);
+        let hash = self.hashes.hash_one(key);
+        let swap = |entries: &mut Entries<K, V>| {
+            let (_, known) = entries.find_mut(hash, is_of(key))?;
+            Some(mem::replace(known, value))
+        };
+        self.shares.of(hash).write(swap).is_some()
     }
 
     #[inline(always)]

@@ -43,25 +43,19 @@ fn bytes(kinds: Kinds, keys: Keys, entries: u64, room: usize) -> Option<f64> {
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
+    use super::super::tests::with;
     use super::*;
     use crate::common::again::*;
-    use crate::rivals;
 
     /// In a process of its own: other tests allocate and free meanwhile.
     #[test]
     fn an_entry_takes_its_key_and_value_at_least() {
         in_its_own_process!();
-        for (name, kinds) in rivals::that(|rival| rival.maps) {
-            for (keys, least) in [(Keys::Words, 16.0), (Keys::Strings, 24.0 + 8.0 + 20.0)] {
-                if !kinds.has(keys) {
-                    continue;
-                }
-                let seen = measure(kinds, keys, 30_000);
-                for bytes in &seen.values {
-                    let is_plausible = (least..20.0 * least).contains(bytes);
-                    assert!(is_plausible, "{name}: {keys:?}: {seen:?}");
-                }
-            }
+        let all = [(Keys::Words, 16.0), (Keys::Strings, 24.0 + 8.0 + 20.0)];
+        for (name, kinds, keys, least) in with(all) {
+            let seen = measure(kinds, keys, 30_000);
+            let is_plausible = |bytes: &f64| (least..20.0 * least).contains(bytes);
+            assert!(seen.values.iter().all(is_plausible), "{name}: {keys:?}: {seen:?}");
         }
     }
 }

@@ -199,10 +199,14 @@ pub(super) fn work<K: Key, M: Map<K>, const IS_TIMED: bool>(
             took.saturating_record(ticks().saturating_sub(begin));
         }
     }
+    let removed_max = churn.removed_max as u64;
     churn.end(map, &mut thread, &mut key);
     assert_eq!(wrong, 0, "every look-up found a value of its key");
-    // Of what all threads have removed at a time, which are not so many.
-    let absent_max = if churns && reads_percent < 100 { operations / 16 + 64 } else { 0 };
+    // Several times as many as if all threads had removed all that they may; and one in 16 at
+    // least, since a thread may lose its CPU just when it has removed a hot key, see `Churn::own`.
+    let removed = (4 * threads as u64 * removed_max).clamp(entries / 16, entries);
+    let churns = churns && reads_percent < 100;
+    let absent_max = if churns { operations * removed / entries + 64 } else { 0 };
     assert!(absent <= absent_max, "{absent} keys of {operations} were not found");
 }
 
@@ -267,35 +271,37 @@ impl Churn {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Forgetful;
+    use quiescence::collections::HashMap;
+
+    use super::super::tests::{Forgetful, with};
     use super::super::{Fast, Hashes, Maps};
     use super::*;
-    use crate::rivals;
+
+    /// A thousand words.
+    fn shape(threads: usize, reads_percent: u32, churns: bool) -> Shape {
+        let (keys, is_skewed) = (Keys::Words, false);
+        Shape { entries: 1000, keys, threads, reads_percent, is_skewed, churns }
+    }
 
     /// Shares of look-ups, and whether updates churn.
     const ALL: [(u32, bool); 4] = [(100, false), (50, false), (90, true), (50, true)];
 
     #[test]
     fn every_map_finds_all_keys_beside_updates() {
-        for (name, kinds) in rivals::that(|rival| rival.maps) {
-            for (keys, threads) in [(Keys::Words, 2), (Keys::Strings, 2), (Keys::OwnHash, 1)] {
-                if !kinds.has(keys) {
-                    continue;
-                }
-                for (reads_percent, churns) in ALL {
-                    // As the two halves of the mixes are drawn.
-                    let is_skewed = reads_percent == 50;
-                    let shape =
-                        Shape { entries: 1000, keys, threads, reads_percent, is_skewed, churns };
-                    let map = shape.build(kinds);
-                    // That every look-up finds a value of its key is asserted within, twice: what
-                    // was removed is there again.
-                    for seed in [1, 2] {
-                        let seen = measure(&*map, &shape, 2000, seed);
-                        let is_figure = |figure: f64| figure > 0.0 && figure.is_finite();
-                        assert!(seen.values.iter().copied().all(is_figure), "{name}: {seen:?}");
-                        assert!(seen.values.len() == 5 && seen.values[2..].is_sorted(), "{seen:?}");
-                    }
+        let all = [(Keys::Words, 2), (Keys::Strings, 2), (Keys::OwnHash, 1)];
+        for (name, kinds, keys, threads) in with(all) {
+            for (reads_percent, churns) in ALL {
+                // As the two halves of the mixes are drawn.
+                let is_skewed = reads_percent == 50;
+                let shape = Shape { keys, is_skewed, ..shape(threads, reads_percent, churns) };
+                let map = shape.build(kinds);
+                // That every look-up finds a value of its key is asserted within, twice: what was
+                // removed is there again.
+                for seed in [1, 2] {
+                    let seen = measure(&*map, &shape, 2000, seed);
+                    let is_figure = |figure: f64| figure > 0.0 && figure.is_finite();
+                    assert!(seen.values.iter().copied().all(is_figure), "{name}: {seen:?}");
+                    assert!(seen.values.len() == 5 && seen.values[2..].is_sorted(), "{seen:?}");
                 }
             }
         }
@@ -346,6 +352,19 @@ mod tests {
         }
     }
 
+    /// With 256 threads and 1,000 keys it was taken for a fault that one in four was missing.
+    #[test]
+    fn keys_that_the_other_threads_have_removed_may_be_missed() {
+        let map = HashMap::<u64, u64, Fast>::with_capacity(1000);
+        map.fill(0..1000);
+        assert!(
+            (1..256).all(|number| map.remove(&u64::of(number))),
+            "each thread has one of its own"
+        );
+        let share = shape(256, 90, true).share(0, 10_000, 1);
+        work::<u64, _, false>(&map, &share, &mut histogram(TICKS_MAX));
+    }
+
     impl Maps for Forgetful {
         type Own = Fast;
         type Of<K: Key, S: Hashes> = Forgetful;
@@ -354,10 +373,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "were not found")]
     fn a_map_that_loses_a_value_is_found_out() {
-        let keys = Keys::Words;
-        let (is_skewed, churns) = (false, false);
-        let shape =
-            Shape { entries: 1000, keys, threads: 1, reads_percent: 100, is_skewed, churns };
-        shape.build(Kinds::of::<Forgetful>());
+        shape(1, 100, false).build(Kinds::of::<Forgetful>());
     }
 }

@@ -82,6 +82,7 @@ impl Key for String {
 /// A map, mostly of words.
 ///
 /// Each method does what users of the map would do for it, each in a section of its own.
+#[cfg_attr(not(any(test, feature = "all-rivals")), expect(dead_code, reason = "some are bustle's"))]
 pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
     /// Whether the key matters. If not, those who measure do not touch keys either.
     const KEYED: bool = true;
@@ -115,7 +116,6 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
     }
 
     /// Gives a key another value if it has one; says whether it had.
-    #[cfg_attr(not(any(test, feature = "all-rivals")), expect(dead_code, reason = "of bustle"))]
     fn update(&self, _thread: &mut Self::Thread, _key: &K, _value: V) -> bool
     where
         V: Copy,
@@ -146,7 +146,7 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
     /// Gives a key another value, which it has unless it is removed meanwhile.
     #[inline(always)]
     fn replace(&self, thread: &mut Self::Thread, key: &K, value: V) {
-        self.insert(thread, key, value);
+        self.put(thread, key, value);
     }
 
     /// The same, where a map may ask for the value more than once.
@@ -159,7 +159,6 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
     }
 
     /// Whether a key is there that no other thread changes.
-    #[cfg(any(test, feature = "all-rivals"))]
     #[inline(always)]
     fn contains(&self, thread: &mut Self::Thread, key: &K) -> bool {
         self.read(thread, key, |_| ()).is_some()
@@ -195,26 +194,28 @@ pub(crate) trait Maps: 'static {
 }
 
 /// The maps of a rival, of a type that has keys, values and a hash function as parameters, by an
-/// expression for each method; or a map of keys and values of these bounds. Its threads hold
-/// nothing.
+/// expression for each method; or of a type of the keys `K` and the hash function `S`; or a map of
+/// keys and values of these bounds. Its threads hold nothing.
 macro_rules! maps {
     (
         $name:ident => $map:ident $(of $copy:ident values)?, hashed by $own:ty;
         $($methods:tt)*
     ) => {
-        pub(super) struct $name;
-
-        impl $crate::cases::maps::Maps for $name {
-            type Own = $own;
-            type Of<K: $crate::cases::maps::Key, S: $crate::cases::maps::Hashes> = $map<K, u64, S>;
-        }
-
+        $crate::cases::maps::maps! { $name => $map<K, u64, S>, hashed by $own }
         $crate::cases::maps::maps! {
             $map of K, V, where [
                 K: $crate::cases::maps::Key,
                 V: $($copy +)? ::quiescence::Weigh + Send + Sync + 'static,
             ];
             $($methods)*
+        }
+    };
+    ($name:ident => $of:ty, hashed by $own:ty) => {
+        pub(super) struct $name;
+
+        impl $crate::cases::maps::Maps for $name {
+            type Own = $own;
+            type Of<K: $crate::cases::maps::Key, S: $crate::cases::maps::Hashes> = $of;
         }
     };
     (
@@ -291,7 +292,6 @@ macro_rules! maps {
             )?
 
             $(
-                #[cfg(any(test, feature = "all-rivals"))]
                 #[inline(always)]
                 fn contains(&self, (): &mut (), $sought: &$key) -> bool {
                     let $has = self;
@@ -387,40 +387,37 @@ fn recorded(scene: &Scene<Histogram<u64>>) -> Histogram<u64> {
 }
 
 /// A map with the type of its keys.
-struct Filled<M, K> {
-    map: M,
-    keys: PhantomData<fn() -> K>,
-}
+struct Filled<M, K>(M, PhantomData<fn() -> K>);
 
 impl<M: Map<K>, K: Key> Filled<M, K> {
     fn boxed(entries: usize) -> Box<dyn Table> {
-        Box::new(Self { map: M::with_capacity(entries), keys: PhantomData })
+        Box::new(Self(M::with_capacity(entries), PhantomData))
     }
 }
 
 impl<M: Map<K>, K: Key> Table for Filled<M, K> {
     fn fill(&self, numbers: std::ops::Range<u64>) {
-        self.map.fill(numbers);
+        self.0.fill(numbers);
     }
 
     fn fill_timed(&self, numbers: std::ops::Range<u64>, ticks: &mut Histogram<u64>) {
-        growth::fill::<K, M>(&self.map, numbers, ticks);
+        growth::fill::<K, M>(&self.0, numbers, ticks);
     }
 
     fn work(&self, share: &mixed::Share, ticks: Option<&mut Histogram<u64>>) {
         match ticks {
-            Some(ticks) => mixed::work::<K, M, true>(&self.map, share, ticks),
-            None => mixed::work::<K, M, false>(&self.map, share, &mut histogram(TICKS_MAX)),
+            Some(ticks) => mixed::work::<K, M, true>(&self.0, share, ticks),
+            None => mixed::work::<K, M, false>(&self.0, share, &mut histogram(TICKS_MAX)),
         }
     }
 
     fn flush(&self) {
-        self.map.flush();
+        self.0.flush();
     }
 
     #[cfg(test)]
     fn keeps_its_word(&self, name: &str) {
-        tests::keeps_its_word(&self.map, name);
+        tests::keeps_its_word(&self.0, name);
     }
 }
 
@@ -487,17 +484,23 @@ pub(crate) mod tests {
         map.flush();
     }
 
+    /// The maps of each rival, of those keys that it has, with what is said of the keys.
+    pub(super) fn with<T: Copy, const N: usize>(
+        all: [(Keys, T); N],
+    ) -> impl Iterator<Item = (&'static str, Kinds, Keys, T)> {
+        rivals::that(|rival| rival.maps).flat_map(move |(name, kinds)| {
+            let those = all.into_iter().filter(move |(keys, _)| kinds.has(*keys));
+            those.map(move |(keys, of)| (name, kinds, keys, of))
+        })
+    }
+
     #[test]
     fn every_map_does_what_it_says() {
         let _turn = turn();
-        let rivals: Vec<_> = rivals::that(|rival| rival.maps).collect();
-        assert!(rivals.len() >= 6, "{} maps", rivals.len());
-        for (name, kinds) in rivals {
-            for (keys, room) in [(Keys::Words, 0), (Keys::OwnHash, 100), (Keys::Strings, 2000)] {
-                if kinds.has(keys) {
-                    kinds.make(keys, room).keeps_its_word(name);
-                }
-            }
+        assert!(rivals::that(|rival| rival.maps).count() >= 6);
+        let all = [(Keys::Words, 0), (Keys::OwnHash, 100), (Keys::Strings, 2000)];
+        for (name, kinds, keys, room) in with(all) {
+            kinds.make(keys, room).keeps_its_word(name);
         }
     }
 }

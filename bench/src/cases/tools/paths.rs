@@ -2,7 +2,7 @@
 //! example `directory_cache`.
 
 use super::chapters::random::Random;
-use super::directory_cache::{DirectoryCache, LockedCache, Paths};
+use super::directory_cache::Paths;
 
 /// Names in each of three directories above a file: so many, cubed, are the files.
 const NAMES: usize = 10;
@@ -22,22 +22,9 @@ pub(super) struct Tree<C> {
     files: Vec<String>,
 }
 
-impl Tree<LockedCache> {
-    /// Under one lock.
-    pub(super) fn locked() -> Self {
-        Self::of(LockedCache::new(ENTRIES_MAX))
-    }
-}
-
-impl Tree<DirectoryCache> {
-    /// Looked up without a lock.
-    pub(super) fn cached() -> Self {
-        Self::of(DirectoryCache::new(ENTRIES_MAX))
-    }
-}
-
 impl<C: Paths> Tree<C> {
-    fn of(cache: C) -> Self {
+    pub(super) fn of(new: fn(usize) -> C) -> Self {
+        let cache = new(ENTRIES_MAX);
         let make = |path: &str, is_directory| {
             cache.create(path, is_directory).expect("it is not there");
         };

@@ -1,23 +1,17 @@
 //! The chains of [`cases::hash`](crate::cases::hash) with liburcu, through `c/table.h`.
 
-use std::marker::PhantomData;
+use std::ffi::c_void;
 
 use super::{Flavour, Registered};
 use crate::cases::hash::{BUCKETS, Operation, Table};
-
-/// A table in C.
-#[repr(C)]
-pub(super) struct Opaque {
-    _opaque: [u8; 0],
-}
 
 /// The C functions of one flavour's table, as in `c/table.h`.
 #[repr(C)]
 pub(super) struct Functions {
     flavour: &'static Flavour,
-    new: unsafe extern "C" fn(u64, *const u64, u64) -> *mut Opaque,
-    free: unsafe extern "C" fn(*mut Opaque),
-    run: unsafe extern "C" fn(*mut Opaque, *const Operation, u64, u64) -> u64,
+    new: unsafe extern "C" fn(u64, *const u64, u64) -> *mut c_void,
+    free: unsafe extern "C" fn(*mut c_void),
+    run: unsafe extern "C" fn(*mut c_void, *const Operation, u64, u64) -> u64,
     barrier: unsafe extern "C" fn(),
 }
 
@@ -30,9 +24,8 @@ unsafe extern "C" {
 
 /// A table of chains whose nodes are retired by `call_rcu`.
 pub(super) struct Chains {
-    table: *mut Opaque,
+    table: *mut c_void,
     functions: &'static Functions,
-    _owned: PhantomData<Opaque>,
 }
 
 // SAFETY: the table is shared by the threads that run on it, as in any program with liburcu: its
@@ -43,7 +36,7 @@ impl Chains {
     pub(super) fn new(keys: &[u64], functions: &'static Functions) -> Self {
         // SAFETY: C copies so many keys; it ends the process if there is no memory.
         let table = unsafe { (functions.new)(BUCKETS as u64, keys.as_ptr(), keys.len() as u64) };
-        Self { table, functions, _owned: PhantomData }
+        Self { table, functions }
     }
 }
 

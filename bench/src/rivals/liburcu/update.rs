@@ -1,8 +1,6 @@
 //! liburcu's replacements and callbacks, through `c/update.c`.
 
-use std::sync::atomic::AtomicI32;
-
-use parking_lot::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use super::{MEMB, Registered};
 use crate::cases::enqueue::{BURST, Caller};
@@ -61,14 +59,12 @@ impl Drop for Replaced {
 
 impl Site for Replaced {
     fn updater(&self) -> Box<dyn Worker + '_> {
-        let registered = Registered::new(&MEMB);
-        // SAFETY: this thread is registered, and does not update yet.
-        unsafe { (self.way.begin)() };
-        Box::new(Thread { updates_by: Some(self.way), _registered: registered })
+        Thread::begin(self.way)
     }
 
+    /// As an updater by a way that needs nothing of its threads.
     fn reader(&self) -> Box<dyn Worker + '_> {
-        Box::new(Thread { updates_by: None, _registered: Registered::new(&MEMB) })
+        Thread::begin(&BY_CALL)
     }
 
     fn freed(&self) -> u64 {
@@ -89,35 +85,36 @@ impl Site for Replaced {
 
 /// A registered thread; not `Send`, as its registration is not.
 struct Thread {
-    updates_by: Option<&'static Way>,
+    way: &'static Way,
     _registered: Registered,
 }
 
 impl Thread {
-    fn way(&self) -> &'static Way {
-        self.updates_by.expect("it is an updater")
+    fn begin(way: &'static Way) -> Box<dyn Worker> {
+        let registered = Registered::new(&MEMB);
+        // SAFETY: this thread is registered, and does not update yet.
+        unsafe { (way.begin)() };
+        Box::new(Self { way, _registered: registered })
     }
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        if let Some(way) = self.updates_by {
-            // SAFETY: `updater` began in this very thread, which is outside every section.
-            unsafe { (way.end)() };
-        }
+        // SAFETY: it began in this very thread, which is outside every section.
+        unsafe { (self.way.end)() };
     }
 }
 
 impl Worker for Thread {
     fn replace(&mut self, count: u64) {
         // SAFETY: the site of this thread has made the object, and this thread is registered and
-        // outside every section; `updater` has begun.
-        unsafe { (self.way().replace)(count) };
+        // outside every section, and has begun.
+        unsafe { (self.way.replace)(count) };
     }
 
     fn replace_timed(&mut self, samples: &mut [u32]) {
         // SAFETY: as in `replace`, and C writes as many samples as there are.
-        unsafe { (self.way().replace_timed)(samples.as_mut_ptr(), samples.len() as u64) };
+        unsafe { (self.way.replace_timed)(samples.as_mut_ptr(), samples.len() as u64) };
     }
 
     fn read_until(&mut self, stop: &AtomicI32) -> u64 {
@@ -140,29 +137,27 @@ impl Worker for Thread {
 
 /// Callbacks that are queued by `call_rcu` again and again: the [`BURST`] that there is in C.
 pub(super) struct Calls {
-    /// Callbacks that had run before, and that were queued since.
-    before: u64,
-    queued: u64,
     _registered: Registered,
-    _only: MutexGuard<'static, ()>,
 }
 
 impl Calls {
-    /// Waits until there is no other.
     pub(super) fn new() -> Self {
-        static ONLY: Mutex<()> = Mutex::new(());
-        let _only = ONLY.lock();
-        Self { before: rivals_calls_sum(), queued: 0, _registered: Registered::new(&MEMB), _only }
+        Self { _registered: Registered::new(&MEMB) }
     }
 }
 
+/// Callbacks that were ever queued.
+static QUEUED: AtomicU64 = AtomicU64::new(0);
+
 impl Caller for Calls {
     fn call(&mut self, count: u64) {
-        let have_all_run = self.sum() - self.before == self.queued;
-        assert!(count <= BURST && have_all_run, "a head is queued once at a time");
-        self.queued += count;
-        // SAFETY: there are so many callbacks, which nobody else queues and none of which is
-        // queued, and this thread is registered.
+        let sum = self.sum();
+        // Relaxed: one change of it comes before the other, and that is all that is asked of it.
+        let marks =
+            || QUEUED.compare_exchange(sum, sum + count, Ordering::Relaxed, Ordering::Relaxed);
+        assert!(count <= BURST && marks().is_ok(), "a head is queued once at a time");
+        // SAFETY: there are so many callbacks, none of which is queued: all that ever were have run,
+        // and nobody else finds that so until these have, too. This thread is registered.
         unsafe { rivals_calls_queue(count) };
     }
 

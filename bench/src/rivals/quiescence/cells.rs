@@ -7,7 +7,6 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI32;
 
 use quiescence::ArcCell;
 use quiescence::cell::{Cache, ExactCell, Snapshot};
@@ -15,7 +14,7 @@ use quiescence::hazard::{self, HazardPointer};
 use quiescence::sync::{Latch, SeqLock};
 
 use crate::cases::loops::{Loop, SLOT, timed};
-use crate::cases::wait::{Flavour, Member, chain, sections};
+use crate::cases::wait::{Flavour, Member, chain, member};
 use crate::serve::{arcs, copied};
 
 copied! {
@@ -54,16 +53,6 @@ pub(super) fn protect() -> Loop {
 /// Four words.
 impl Flavour for Snapshot<[u64; 4]> {
     fn enrol(&self) -> Box<dyn Member + '_> {
-        Box::new(self)
-    }
-}
-
-impl Member for &Snapshot<[u64; 4]> {
-    fn synchronize(&mut self) {
-        self.store([1; 4]);
-    }
-
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
-        sections(stop, |x| chain(x | self.load()[0], steps))
+        member((), |()| self.store([1; 4]), |(), x, steps| chain(x | self.load()[0], steps))
     }
 }

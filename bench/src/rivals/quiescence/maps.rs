@@ -8,16 +8,10 @@ use quiescence::collections::{CopyMap, HashMap, IdMap};
 use quiescence::intrusive::{Cursor, HashTable, Node, TableOptions};
 use quiescence::{Domain, Weigh, tag::Global};
 
-use crate::cases::maps::{Hashes, Key, Map, Maps, maps};
+use crate::cases::maps::{Hashes, Key, Map, maps};
 use crate::shapes::Ids;
 
-/// The intrusive table.
-pub(super) struct Intrusive;
-
-impl Maps for Intrusive {
-    type Own = RandomState;
-    type Of<K: Key, S: Hashes> = Nodes<K, S>;
-}
+maps! { Intrusive => Nodes<K, S>, hashed by RandomState }
 
 /// An entry, which is its own node.
 #[repr(C)]

@@ -40,12 +40,12 @@ counting! {
 }
 
 impl Limiting for LimitCounter {
-    fn new(limit: u64) -> Self {
+    fn up_to(limit: u64) -> Self {
         Self::new(limit)
     }
 
     #[inline]
-    fn try_take(&self) -> bool {
+    fn try_take(&self, _limit: u64) -> bool {
         self.try_add(1)
     }
 

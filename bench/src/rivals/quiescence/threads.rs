@@ -1,15 +1,11 @@
 //! Thread readers, in the global domain or in one of the rival's own: sections, and readers that
 //! announce quiescent states.
 
-use std::sync::atomic::AtomicI32;
-
-use quiescence::{
-    Domain, Qsbr, Rcu, Reader, Srcu,
-    tag::{DomainTag, Private, ThreadTag},
-};
+use quiescence::tag::{DomainTag, Private};
+use quiescence::{Domain, Qsbr, Rcu, Reader, Srcu};
 
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
-use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
+use crate::cases::wait::{Flavour, Idle, Member, chain, member};
 use crate::serve::{Replace, replace};
 
 /// Readers that enter and leave sections; the global domain.
@@ -56,7 +52,7 @@ pub(super) fn by_limit<G: Replace, L: Replace>(
     own: fn(Domain) -> L,
 ) -> Box<dyn Site> {
     let bytes_max = match limit {
-        Limit::Usual => return Replacements::<G>::boxed(),
+        Limit::Usual => return Replacements::<G>::boxed(limit),
         Limit::Low => LIMIT_BYTES,
         Limit::High => u64::MAX,
     };
@@ -92,49 +88,28 @@ replace! {
 /// A private domain of ours, with readers that enter and leave sections.
 impl Flavour for Domain {
     fn enrol(&self) -> Box<dyn Member + '_> {
-        Box::new((self.reader(), self))
-    }
-}
-
-impl<K: ThreadTag> Member for (Reader<K>, &Domain<K>) {
-    fn synchronize(&mut self) {
-        self.1.synchronize();
-    }
-
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
-        sections(stop, |x| {
-            let _guard = self.0.read();
+        let wait = |_: &mut Reader<Private>| self.synchronize();
+        member(self.reader(), wait, |reader, x, steps| {
+            let _guard = reader.read();
             chain(x, steps)
         })
     }
 }
 
-/// A private domain of ours, with readers that announce quiescent states.
-pub(super) struct QuiescentStates(pub(super) Domain);
-
-impl Flavour for QuiescentStates {
+impl Flavour for LimitedAnnouncers {
     fn enrol(&self) -> Box<dyn Member + '_> {
-        Box::new(self.0.qsbr())
+        let wait = |qsbr: &mut Qsbr<Private>| qsbr.synchronize();
+        member(self.0.qsbr(), wait, |qsbr, x, steps| {
+            let guard = qsbr.read();
+            let x = chain(x, steps);
+            drop(guard);
+            qsbr.quiescent_state();
+            x
+        })
     }
 
     fn enrol_idle(&self) -> Box<dyn Idle + '_> {
         Box::new(self.0.qsbr().offline())
-    }
-}
-
-impl<K: ThreadTag> Member for Qsbr<K> {
-    fn synchronize(&mut self) {
-        Qsbr::synchronize(self);
-    }
-
-    fn read_until(&mut self, stop: &AtomicI32, steps: u32) -> u64 {
-        sections(stop, |x| {
-            let guard = self.read();
-            let x = chain(x, steps);
-            drop(guard);
-            self.quiescent_state();
-            x
-        })
     }
 }
 
