@@ -5,8 +5,11 @@
 
 use std::fmt::{Display, Write};
 
+use comfy_table::Table;
+
 use crate::plot::Chart;
 use crate::provenance::{ORIGIN, Provenance};
+use crate::record;
 
 /// The style of plots, which take their colours from it; and of the page around them.
 const STYLE_OF_PLOTS: &str = include_str!("plot.css");
@@ -26,22 +29,18 @@ pub(crate) fn page(provenance: &Provenance, body: &Markup) -> String {
 
 /// A table whose first column has names, and whose others have numbers. It can be wider than the
 /// window.
-pub(crate) fn figures<T: AsRef<str>>(
-    body: &mut Markup,
-    header: &[impl AsRef<str>],
-    rows: impl IntoIterator<Item = impl AsRef<[T]>>,
-) {
-    fn line(table: &mut Markup, name: &'static str, cells: &[impl AsRef<str>]) {
-        let class: [Attribute<'_>; 1] = [("class", &"n")];
-        table.element("tr", &[], |row| {
-            for (at, text) in cells.iter().enumerate() {
-                row.leaf(name, if at > 0 { &class } else { &[] }, text.as_ref());
-            }
-        });
-    }
+pub(crate) fn figures(body: &mut Markup, table: &Table) {
+    let (header, rows) = record::cells(table);
+    let lines = [("th", header)].into_iter().chain(rows.into_iter().map(|cells| ("td", cells)));
     let fill = |table: &mut Markup| {
-        line(table, "th", header);
-        rows.into_iter().for_each(|cells| line(table, "td", cells.as_ref()));
+        for (name, cells) in lines {
+            table.element("tr", &[], |row| {
+                for (at, text) in cells.iter().enumerate() {
+                    let number: &[Attribute<'_>] = if at > 0 { &[("class", &"n")] } else { &[] };
+                    row.leaf(name, number, text);
+                }
+            });
+        }
     };
     body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
 }

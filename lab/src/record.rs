@@ -27,7 +27,7 @@ pub(crate) enum Block {
 }
 
 /// The header and the rows of a table as its cells hold them, not as they are fitted to a window.
-fn cells(table: &Table) -> (Vec<String>, Vec<Vec<String>>) {
+pub(crate) fn cells(table: &Table) -> (Vec<String>, Vec<Vec<String>>) {
     let cells = |row: &Row| row.cell_iter().map(|cell| cell.content().replace('\n', " ")).collect();
     (table.header().map(cells).unwrap_or_default(), table.row_iter().map(cells).collect())
 }
@@ -131,10 +131,7 @@ pub(crate) fn page(blocks: &[Block], provenance: &Provenance) -> String {
             Block::Heading(heading) => body.leaf("h2", &[], heading),
             Block::Paragraph(paragraph) => body.leaf("p", &[], paragraph),
             Block::Entries(entries) => html::definitions(&mut body, entries),
-            Block::Table(table) => {
-                let (header, rows) = cells(table);
-                html::figures(&mut body, &header, rows);
-            }
+            Block::Table(table) => html::figures(&mut body, table),
             Block::Picture(picture) => body.append(picture),
         }
     }

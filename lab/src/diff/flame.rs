@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::rank::Side;
+use super::report::Report;
 use crate::html::{Attribute, Markup};
 
 const WIDTH: f64 = 1_200.0;
@@ -50,35 +51,29 @@ impl Node {
 }
 
 /// Draws the graph of this label, as wide as the side of this number, before or after, says.
-/// `written` puts costs into words.
-pub(super) fn draw(
-    body: &mut Markup,
-    label: &str,
-    (sides, side): (&[Side; 2], usize),
-    written: &dyn Fn(f64) -> String,
-) {
-    let root = Node::of(sides);
+pub(super) fn draw(body: &mut Markup, label: &str, report: &Report, side: usize) {
+    let root = Node::of(&report.sides);
     let scale = WIDTH / root.cost[side];
     let height = root.depth(side, WIDTH_MIN / scale) * ROW;
     let view = format!("0 0 {WIDTH} {height}");
-    let picture = Picture { side, scale, height, written };
+    let picture = Picture { report, side, scale, height };
     let head: [Attribute<'_>; 4] =
         [("viewBox", &view), ("role", &"img"), ("class", &"flame"), ("aria-label", &label)];
     body.element("svg", &head, |svg| picture.boxes(svg, "all", &root, 0.0, 0));
 }
 
 struct Picture<'a> {
+    report: &'a Report,
     side: usize,
     scale: f64,
     height: usize,
-    written: &'a dyn Fn(f64) -> String,
 }
 
 impl Picture<'_> {
     fn boxes(&self, svg: &mut Markup, name: &str, node: &Node, x: f64, row: usize) {
         let width = node.cost[self.side] * self.scale;
         let y = self.height - (row + 1) * ROW;
-        let [before, after] = node.cost.map(self.written);
+        let [before, after] = node.cost.map(|cost| self.report.written(cost));
         svg.element("g", &[], |group| {
             group.leaf("title", &[], format_args!("{name}: {before} before, {after} after"));
             let place = [x, width].map(|number| format!("{number:.1}"));
@@ -106,11 +101,8 @@ fn colour([before, after]: [f64; 2]) -> String {
     let most = before.max(after).max(f64::MIN_POSITIVE);
     let change = (after - before) / most;
     let rest = (255.0 * (1.0 - change.abs()).max(0.25)) as u8;
-    if change >= 0.0 {
-        format!("rgb(255,{rest},{rest})")
-    } else {
-        format!("rgb({rest},{rest},255)")
-    }
+    let (red, blue) = if change >= 0.0 { (255, rest) } else { (rest, 255) };
+    format!("rgb({red},{rest},{blue})")
 }
 
 /// The end of a name says more than its beginning.
@@ -125,29 +117,32 @@ pub(super) fn shortened(name: &str, letters: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stacks::Profile;
+    use super::super::Scale;
+    use super::super::rank::tests::side;
     use super::*;
     use crate::html;
 
     #[test]
     fn boxes_are_as_wide_as_their_cost_and_coloured_by_their_growth() {
-        let side = |text, unit_cost| Side { profile: Profile::parse(text).unwrap(), unit_cost };
         let sides =
             [side("main;read 1\nmain;gone 1\n", 10.0), side("main;read 1\nmain;<new> 3\n", 20.0)];
-        let mut markup = Markup::default();
-        draw(&mut markup, "flames", (&sides, 1), &|cost| format!("{cost:.0}"));
-        // `--pictures` wrote nothing.
-        let label = html::picture(&markup).map(|(label, _)| label.to_owned());
-        assert_eq!(label.as_deref(), Some("flames"));
-        let svg = markup.into_string();
-        assert!(svg.contains("main: 10 before, 20 after"), "{svg}");
-        assert!(svg.contains("&lt;new&gt;: 0 before, 15 after"), "{svg}");
+        let report = Report { sides, scale: Scale::SamplesPerUnit };
+        let drawn = |side| {
+            let mut markup = Markup::default();
+            draw(&mut markup, "flames", &report, side);
+            // `--pictures` wrote nothing.
+            let label = html::picture(&markup).map(|(label, _)| label.to_owned());
+            assert_eq!(label.as_deref(), Some("flames"));
+            markup.into_string()
+        };
+        let svg = drawn(1);
+        assert!(svg.contains("main: 10.0 before, 20.0 after"), "{svg}");
+        assert!(svg.contains("&lt;new&gt;: 0.00 before, 15.0 after"), "{svg}");
         assert!(svg.contains("width=\"900.0\""), "three quarters are new: {svg}");
         assert!(svg.contains("rgb(255,63,63)") && !svg.contains("gone"), "{svg}");
-        let mut markup = Markup::default();
-        draw(&mut markup, "flames", (&sides, 0), &|cost| format!("{cost:.0}"));
-        let svg = markup.into_string();
-        assert!(svg.contains("gone: 5 before, 0 after") && svg.contains("rgb(63,63,255)"), "{svg}");
+        let svg = drawn(0);
+        assert!(svg.contains("gone: 5.00 before, 0.00 after"), "{svg}");
+        assert!(svg.contains("rgb(63,63,255)"), "{svg}");
     }
 
     #[test]

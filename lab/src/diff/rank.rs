@@ -7,17 +7,21 @@ use serde::Serialize;
 use super::stacks::Profile;
 
 /// One side: its samples, and what a unit of its work costs in all.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Side {
-    pub(super) profile: Profile,
+    /// As typed.
+    pub(super) name: String,
+    pub(super) samples: u64,
     /// Nanoseconds, samples, or 100 per cent, as the scale says.
     pub(super) unit_cost: f64,
+    #[serde(skip)]
+    pub(super) profile: Profile,
 }
 
 impl Side {
     /// What one sample stands for.
     pub(super) fn cost_of_sample(&self) -> f64 {
-        self.unit_cost / self.profile.samples() as f64
+        self.unit_cost / self.samples as f64
     }
 }
 
@@ -78,11 +82,12 @@ pub(super) fn rank(sides: &[Side; 2]) -> Vec<Growth> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn side(text: &str, unit_cost: f64) -> Side {
-        Side { profile: Profile::parse(text).unwrap(), unit_cost }
+    pub(in crate::diff) fn side(text: &str, unit_cost: f64) -> Side {
+        let profile = Profile::parse(text).unwrap();
+        Side { name: String::new(), samples: profile.samples(), unit_cost, profile }
     }
 
     #[test]
