@@ -40,15 +40,12 @@ pub(super) fn of(block: &Block, width: u16) -> String {
 
 /// A plot in block characters: its title up to the first semicolon, since the rest is about marks
 /// that a terminal does not show; names, bars, figures, and below them the axis.
-fn drawn(Chart { title, axis, marks, rows }: &Chart, width: usize) -> String {
-    let longest = |of: fn(&Interval) -> &str| {
-        let letters = rows.iter().map(|row| of(row).chars().count()).max();
-        letters.unwrap_or(0).min(width / 3)
-    };
-    let (name, text) = (longest(|row| &row.name), longest(|row| &row.text));
+fn drawn(chart: &Chart, width: usize) -> String {
+    let Chart { title, axis, marks, rows } = chart;
+    let [name, text] = chart.letters().map(|letters| letters.min(width / 3));
     let cells = width.saturating_sub(name + text + 4).max(8);
     let row = |row: &Interval| {
-        let shares = [row.low, row.value, row.high].map(|at| axis.scale.share(marks, at));
+        let shares = [row.low, row.value, row.high].map(|at| chart.share(at));
         let drawn = match axis.scale {
             Scale::Bars => bar(shares[1], cells),
             _ => interval(shares.map(|share| ((share * cells as f64) as usize).min(cells - 1))),

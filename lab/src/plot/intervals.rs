@@ -125,7 +125,7 @@ impl Scale {
     }
 }
 
-/// What a terminal draws of a plot: how wide it is, the terminal says.
+/// A plot, in a picture or in a terminal: how wide it is there, that says.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     pub(crate) title: String,
@@ -135,21 +135,33 @@ pub(crate) struct Chart {
     pub(crate) rows: Vec<Interval>,
 }
 
-/// Where the plot is within the picture, and where values are within the plot.
+impl Chart {
+    /// Where a value stands, from 0 to 1.
+    pub(crate) fn share(&self, value: f64) -> f64 {
+        self.axis.scale.share(&self.marks, value)
+    }
+
+    /// The letters of the longest name, and of the longest figure.
+    pub(crate) fn letters(&self) -> [usize; 2] {
+        let longest = |of: fn(&Interval) -> &str| {
+            self.rows.iter().map(|row| of(row).chars().count()).max().unwrap_or(0)
+        };
+        [longest(|row| &row.name), longest(|row| &row.text)]
+    }
+}
+
+/// Where a plot is within its picture.
 struct Frame<'a> {
-    axis: &'a Axis,
-    marks: Vec<f64>,
+    chart: &'a Chart,
     left: f64,
     right: f64,
-    /// How high a row is.
-    row: f64,
     /// Names and figures stand above the rows, and not beside them.
     above: bool,
 }
 
 impl Frame<'_> {
     fn x(&self, value: f64) -> f64 {
-        self.left + (self.right - self.left) * self.axis.scale.share(&self.marks, value)
+        self.left + (self.right - self.left) * self.chart.share(value)
     }
 }
 
@@ -164,48 +176,43 @@ pub(crate) fn intervals(title: &str, axis: Axis, mut rows: Vec<Interval>) -> Mar
     if marks.is_empty() {
         return part;
     }
-    let longest = |of: fn(&Interval) -> &str| {
-        rows.iter().map(|row| of(row).chars().count()).max().unwrap_or(0)
-    };
-    let (name, text) = (longest(|row| &row.name), longest(|row| &row.text));
+    let chart = Chart { title: title.to_owned(), axis, marks, rows };
+    let [name, text] = chart.letters();
     let above = name > NAME_LETTERS || name + text > LETTERS / 2;
-    let (left, beside) = match above {
-        true => (16.0, 30.0),
-        false => (room(rows.iter().map(|row| &*row.name)), 16.0 + LETTER * text as f64),
+    let (left, beside, height) = match above {
+        true => (16.0, 30.0, BAR + 18.0),
+        false => (room(name), 16.0 + LETTER * text as f64, BAR),
     };
-    let row = if above { BAR + 18.0 } else { BAR };
-    let frame = Frame { axis: &axis, marks, left, right: WIDTH - beside, row, above };
-    let bottom = row * rows.len() as f64 + 4.0;
+    let frame = Frame { chart: &chart, left, right: WIDTH - beside, above };
+    let bottom = height * chart.rows.len() as f64 + 4.0;
     svg(&mut part, title, [WIDTH, bottom + 38.0], |svg| {
         scale(svg, &frame, bottom);
-        for (number, row) in rows.iter().enumerate() {
-            draw(svg, &frame, row, frame.row * (number + 1) as f64 - 12.0);
+        for (number, row) in chart.rows.iter().enumerate() {
+            draw(svg, &frame, row, height * (number + 1) as f64 - 12.0);
         }
     });
     // One row alone says no more than its figure.
-    let (title, marks) = (title.to_owned(), frame.marks);
-    part.chart = (rows.len() > 1).then_some(Chart { title, axis, marks, rows });
+    part.chart = (chart.rows.len() > 1).then_some(chart);
     part
 }
 
 /// Marks with their labels.
 fn scale(svg: &mut Markup, frame: &Frame<'_>, bottom: f64) {
-    for &mark in &frame.marks {
-        let at = figure(frame.x(mark));
-        svg.line("grid", [&at, &at, &"0", &bottom]);
-    }
-    let marks = frame.marks.iter().map(|&mark| (frame.x(mark), (frame.axis.label)(mark)));
-    labels(svg, bottom + 16.0, marks);
-    for guide in &frame.axis.guides {
-        let at = figure(frame.x(*guide));
-        svg.line("guide", [&at, &at, &"0", &bottom]);
-    }
+    let Chart { axis, marks, .. } = frame.chart;
+    let line = |svg: &mut Markup, class: &str, value: &f64| {
+        let at = figure(frame.x(*value));
+        svg.line(class, [&at, &at, &"0", &bottom]);
+    };
+    marks.iter().for_each(|mark| line(svg, "grid", mark));
+    labels(svg, bottom + 16.0, marks.iter().map(|&mark| (frame.x(mark), (axis.label)(mark))));
+    axis.guides.iter().for_each(|guide| line(svg, "guide", guide));
     let centre = figure((frame.left + frame.right) / 2.0);
-    svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), &frame.axis.title);
+    svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), &axis.title);
 }
 
 fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
-    let (class, label) = (row.class, frame.axis.label);
+    let (class, axis) = (row.class, &frame.chart.axis);
+    let label = axis.label;
     svg.element("g", &[], |group| {
         let Interval { name, text, low, high, .. } = row;
         let interval = (low != high).then(|| format!("{} to {}", label(*low), label(*high)));
@@ -226,7 +233,7 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
             group.label(None, frame.right + 10.0, middle + 4.0, None, text);
         }
         let [low, value, high] = [row.low, row.value, row.high].map(|at| frame.x(at));
-        match frame.axis.scale {
+        match axis.scale {
             Scale::Bars => bar(group, class, middle, [frame.left, value.max(frame.left + 1.0)]),
             Scale::Spans => {
                 bar(group, class, middle, [low, value]);
