@@ -61,9 +61,9 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result {
         return Ok(());
     }
     let is_live = io::stdout().is_terminal();
-    let keyboard = is_live.then(Keyboard::open);
+    let keyboard = is_live.then(Keyboard::open).flatten();
     let mut order = args.sort;
-    let mut earlier = first;
+    let mut earlier = first.process;
     loop {
         // Ends early if the user has had enough.
         let is_whole = output.wait(args.interval, || {
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result {
             return Ok(());
         }
         let later = match find::ask(&socket, pid, output) {
-            Ok(later) => later,
+            Ok(later) => later.process,
             Err(_) if output.must_stop() => return Ok(()),
             Err(error) => {
                 // A process takes its socket away before it ends.

@@ -141,9 +141,9 @@ fn rows(earlier: &Process, later: &Process, domains: &[&Domain]) -> Vec<[String;
 }
 
 /// One line a domain, for programs that read lines.
-pub(super) fn lines(earlier: &Answer, later: &Answer, order: Order, output: &mut Output) {
-    let domains = order.sorted(&later.process);
-    let rows = rows(&earlier.process, &later.process, &domains);
+pub(super) fn lines(earlier: &Process, later: &Process, order: Order, output: &mut Output) {
+    let domains = order.sorted(later);
+    let rows = rows(earlier, later, &domains);
     for (domain, row) in domains.into_iter().zip(rows) {
         let cells = COLUMNS.iter().zip(row).map(|((title, ..), cell)| format!("{title}: {cell}"));
         let longest = longest(domain).map(|text| format!("longest reader: {text}"));
@@ -154,8 +154,7 @@ pub(super) fn lines(earlier: &Answer, later: &Answer, order: Order, output: &mut
 }
 
 /// The domains of a process, and what they did between two replies.
-pub(super) fn process(earlier: &Answer, later: &Answer, order: Order, output: &mut Output) {
-    let (earlier, later) = (&earlier.process, &later.process);
+pub(super) fn process(earlier: &Process, later: &Process, order: Order, output: &mut Output) {
     output.paragraph(format_args!(
         "{} (process {}), {} fences, {} {}",
         later.program,
