@@ -64,13 +64,6 @@ pub(crate) struct OutputArgs {
     pub(crate) host_name: bool,
 }
 
-/// Where the JSON goes.
-#[derive(Debug)]
-enum Sink {
-    Stdout,
-    File(ResultFile),
-}
-
 /// Puts the record into another form.
 type Form = fn(&[Block], &Provenance) -> String;
 
@@ -78,7 +71,8 @@ type Form = fn(&[Block], &Provenance) -> String;
 pub(crate) struct Output {
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
-    json: Option<Sink>,
+    /// Where the document goes, if it is asked for: into a file, or to standard output.
+    json: Option<Option<ResultFile>>,
     /// Files for the record in other forms.
     forms: Vec<(Form, ResultFile)>,
     /// The page and the folder for pictures.
@@ -115,8 +109,8 @@ impl Output {
         let mut opened = Opened::new();
         let json = match &args.json {
             None => None,
-            Some(path) if path == Path::new("-") => Some(Sink::Stdout),
-            Some(path) => Some(Sink::File(ResultFile::open(&mut opened, "--json", path)?)),
+            Some(path) if path == Path::new("-") => Some(None),
+            Some(path) => Some(Some(ResultFile::open(&mut opened, "--json", path)?)),
         };
         let mut forms = Vec::new();
         for (form, flag, path) in [
@@ -134,7 +128,7 @@ impl Output {
         Ok(Output {
             stdout: AutoStream::auto(io::stdout()),
             stderr: AutoStream::auto(io::stderr()),
-            muted: matches!(json, Some(Sink::Stdout)),
+            muted: matches!(json, Some(None)),
             json,
             opened,
             written: Ok(()),
@@ -268,12 +262,12 @@ impl Output {
         let origin = json!({ "provenance": &self.provenance });
         let text = format!("{:#}\n", schema.document(parts.into_iter().chain([origin])));
         match sink {
-            Sink::Stdout => {
+            None => {
                 let mut stdout = io::stdout().lock();
                 let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
                 self.on_stdout(written);
             }
-            Sink::File(file) => {
+            Some(file) => {
                 self.written = mem::replace(&mut self.written, Ok(())).and(file.write(&text));
             }
         }
