@@ -43,8 +43,8 @@ fn job(run: &Run) -> Job<'_, Report> {
         // A run that never sleeps takes longest; most sleep.
         about: Duration::from_micros(20 * u64::from(run.options.calls))
             .max(Duration::from_millis(1)),
-        run: Box::new(|watch| {
-            let progress = &mut |calls| watch.at(u64::from(calls), run.options.calls.into());
+        run: Box::new(|at| {
+            let progress = &mut |calls| at(u64::from(calls), run.options.calls.into());
             // What is impossible was refused before anything ran.
             run_with_progress(&run.options, progress).ok().flatten()
         }),

@@ -46,8 +46,8 @@ pub(super) fn job(name: String, options: Options) -> Job<'static, Report> {
         name,
         // Most of them take as long as a few hundredths of their virtual time.
         about: Duration::from_nanos(options.duration / 10).max(Duration::from_millis(10)),
-        run: Box::new(move |watch| {
-            let progress = &mut |now| watch.at(now, options.warm_up + options.duration);
+        run: Box::new(move |at| {
+            let progress = &mut |now| at(now, options.warm_up + options.duration);
             ours::run_with_progress(&options, progress).ok().flatten()
         }),
     }

@@ -27,8 +27,8 @@ pub(super) fn job(run: &Run) -> Job<'_, Report> {
     Job {
         name: name(run),
         about: product::about(setup, engine, workload),
-        run: Box::new(move |watch| {
-            let progress = &mut |now| watch.at(now, end);
+        run: Box::new(move |at| {
+            let progress = &mut |now| at(now, end);
             // What is impossible was refused before anything ran.
             run_with_progress(setup, engine, workload, progress).ok().flatten()
         }),
