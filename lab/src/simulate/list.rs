@@ -2,12 +2,13 @@
 
 use bench::units;
 use simulate::cost::Costs;
-use simulate::parameter::Parameter;
+use simulate::parameter::{Choice, Kind, Parameter};
 use simulate::srcu::VARIANTS;
 use simulate::{EngineKind, Workload};
 
 use super::product::{self, NUMBERS, Number};
 use super::{costs, srcu};
+use crate::distinct::distinct;
 use crate::output::Output;
 
 /// Prints all of it.
@@ -33,36 +34,25 @@ pub(super) fn print(output: &mut Output) {
         let value = units::count(product::usual(&number.name));
         (&number.name, format!("{} [machine {value}]", number.what))
     }));
-    output.entries(owned(engines.iter().map(|each| (each.name(), each.parameters()))));
-    output.entries(owned(workloads.iter().map(|each| (each.name(), each.parameters()))));
+    output.entries(owned(&engines));
+    output.entries(owned(&workloads));
     let numbers = NUMBERS.srcu.iter();
     let line = |number: &'static Number| (&number.name, format!("{}: {}", srcu::NAME, number.what));
     output.entries(numbers.map(line));
 }
 
 /// Each number once, with all to whom it means the same, and what it is there by default.
-fn owned<'a>(
-    owners: impl Iterator<Item = (&'a str, &'a [Parameter])>,
-) -> Vec<(&'static str, String)> {
-    let mut numbers: Vec<(&Parameter, Vec<(&str, u64)>)> = Vec::new();
-    let means = |number: &Parameter| (number.name, number.what);
-    for (owner, parameters) in owners {
-        for parameter in parameters {
-            let own = (owner, parameter.value);
-            match numbers.iter_mut().find(|(known, _)| means(known) == means(parameter)) {
-                Some((_, owners)) => owners.push(own),
-                None => numbers.push((parameter, vec![own])),
-            }
-        }
-    }
-    let line = |(parameter, owners): (&Parameter, Vec<(&str, u64)>)| {
-        let owners: Vec<String> = owners
-            .iter()
-            .map(|(owner, value)| format!("{owner} {}", units::count(*value)))
-            .collect();
-        (parameter.name, format!("{} [{}]", parameter.what, owners.join(", ")))
+fn owned<K: Kind>(owners: &[Choice<K>]) -> Vec<(&'static str, String)> {
+    let numbers = owners.iter().map(|owner| (owner.name(), owner.parameters()));
+    let all = numbers.flat_map(|(owner, numbers)| numbers.iter().map(move |each| (owner, each)));
+    let all: Vec<(&str, &Parameter)> = all.collect();
+    let meanings = distinct(all.iter().map(|(_, each)| (each.name, each.what)));
+    let line = |(name, what)| {
+        let own = all.iter().filter(|(_, each)| (each.name, each.what) == (name, what));
+        let own = own.map(|(owner, each)| format!("{owner} {}", units::count(each.value)));
+        (name, format!("{what} [{}]", own.collect::<Vec<_>>().join(", ")))
     };
-    numbers.into_iter().map(line).collect()
+    meanings.into_iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -71,8 +61,7 @@ mod tests {
 
     #[test]
     fn a_number_is_listed_once_with_all_who_have_it() {
-        let workloads = Workload::all();
-        let lines = owned(workloads.iter().map(|each| (each.name(), each.parameters())));
+        let lines = owned(&Workload::all());
         let bytes: Vec<_> = lines.iter().filter(|(name, _)| *name == "bytes").collect();
         assert_eq!(bytes.len(), 1);
         assert!(bytes[0].1.contains("idle 256") && bytes[0].1.contains("dbench 256"));
@@ -82,8 +71,7 @@ mod tests {
     /// files the "length of a path lookup".
     #[test]
     fn a_number_that_means_something_else_to_some_was_listed_as_that_of_the_first() {
-        let workloads = Workload::all();
-        let lines = owned(workloads.iter().map(|each| (each.name(), each.parameters())));
+        let lines = owned(&Workload::all());
         let of = |name: &str, owner: &str| {
             let mut lines = lines.iter().filter(|(own, _)| *own == name);
             lines.find(|(_, text)| text.contains(owner)).expect("it has it").1.clone()

@@ -77,8 +77,8 @@ fn runs(args: &WhatIfArgs, quick: bool) -> Result<Vec<Run>> {
         options.limit_ns = limit;
     }
     let mut bases = vec![Run { variant: String::new(), options, sets: Vec::new() }];
-    for set in &args.set {
-        vary(&mut bases, &set.values, |to, &value| to.sets.push((set.name.clone(), value)))?;
+    for (name, values) in &args.set {
+        vary(&mut bases, values, |to, &value| to.sets.push((name.clone(), value)))?;
     }
     vary(&mut bases, &args.seed, |to, &seed| to.options.seed = seed)?;
     vary(&mut bases, &args.preemptible, |to, &on| to.options.preempt = on)?;

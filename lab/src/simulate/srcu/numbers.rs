@@ -76,22 +76,9 @@ fn set_published(to: &mut Published, name: &str, value: u32) -> bool {
     true
 }
 
-/// The same of ours.
-fn set_adaptive(to: &mut AdaptiveDelay, name: &str, value: u32) -> bool {
-    *match name {
-        "interval_jiffies" => &mut to.interval_jiffies,
-        "interval_jiffies_max" => &mut to.wait_jiffies_max,
-        "first_nap_us" => &mut to.first_nap_us,
-        "runs_max" => &mut to.runs_max,
-        "nap_us" => &mut to.nap_us,
-        _ => return false,
-    } = value;
-    true
-}
-
 /// Refuses what no run could take: unknown names, values that are too large, a name twice.
 pub(super) fn check(sets: &[Set], also_set: &[&str]) -> Result<()> {
-    for Set { name, values } in sets {
+    for (name, values) in sets {
         let max = find(name)?.max.unwrap_or(u64::MAX);
         if let Some(value) = values.iter().find(|value| **value > max) {
             return Err(Failure::usage(format!("--set {name}={value}: it is at most {max}")));
