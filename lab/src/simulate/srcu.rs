@@ -119,8 +119,9 @@ impl Run {
         let set = self.sets.iter().find(|(name, _)| name == "hz");
         let hz = set.map_or(self.options.hz.into(), |(_, hz)| *hz);
         self.options.delay = of(&self.variant, hz.try_into().unwrap_or(u32::MAX));
-        if let Err(number) = numbers::apply(&mut self.options, &self.sets) {
-            return Ok(Some(number.to_owned()));
+        let lacks = |(name, value): &&(String, u64)| !numbers::set(&mut self.options, name, *value);
+        if let Some((lacking, _)) = self.sets.iter().find(lacks) {
+            return Ok(Some(lacking.clone()));
         }
         self.options.check().map_err(Failure::usage)?;
         Ok(None)
