@@ -7,7 +7,6 @@ use simulate::Report;
 use super::product::Run;
 use super::shape::{Setting, Shape};
 use crate::distinct::distinct;
-use crate::html::Markup;
 use crate::output::Output;
 use crate::plot::{self, Axis, Line, Scale};
 
@@ -57,16 +56,4 @@ pub(super) fn add(
             output.picture(|| plot::lines("CPUs", &axis, &heads, &lines));
         }
     }
-}
-
-/// Published figures beside ours, as bars: hollow is published.
-pub(super) fn beside(title: &str, unit: &'static str, rows: &[(String, f64, f64)]) -> Markup {
-    let row = |(name, published, ours): &(String, f64, f64)| {
-        let text = format!("{} {unit}", units::figures(*ours));
-        let row = plot::Interval::of(name, true, [*ours; 3], text);
-        plot::Interval { published: Some(*published), ..row }
-    };
-    let is_negative = rows.iter().any(|(_, published, ours)| published.min(*ours) < 0.0);
-    let scale = if is_negative { Scale::Linear } else { Scale::Bars };
-    plot::intervals(title, Axis::new(unit, scale, units::figures), rows.iter().map(row).collect())
 }

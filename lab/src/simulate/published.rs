@@ -28,6 +28,7 @@ use super::{curves, what_if};
 use crate::distinct::distinct;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::{self, Output, SchemaId};
+use crate::plot::{self, Axis, Interval, Scale};
 
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate-published", 2);
 
@@ -171,7 +172,6 @@ fn fitted(rows: &[Row]) -> Vec<Fitted> {
 /// Prints a table for each source, what brings its numbers about and what was fitted on it below
 /// it, and how many rows fit.
 fn print(rows: &[Row], output: &mut Output) {
-    let fitted = fitted(rows);
     for own in rows.chunk_by(|a, b| a.source == b.source) {
         let (source, mechanisms) = (own[0].source, mechanisms(own));
         output.heading(source);
@@ -184,9 +184,8 @@ fn print(rows: &[Row], output: &mut Output) {
             let Booted { command, predicted, why, .. } = one;
             ("kernel", format!("{}: {command}. Predicted: {predicted}. {why}", one.figure))
         }));
-        let own_fitted: Vec<Fitted> =
-            fitted.iter().filter(|one| one.source == source).copied().collect();
         if own.iter().any(|row| row.fit() != Fit::NotCompared) {
+            let own_fitted = fitted(own);
             let names: Vec<&str> = own_fitted.iter().map(|one| one.parameter).collect();
             let names = match names.len() {
                 0 => String::new(),
@@ -196,7 +195,7 @@ fn print(rows: &[Row], output: &mut Output) {
         }
     }
     output.heading("Together");
-    output.paragraph(balance(rows, &fitted));
+    output.paragraph(balance(rows, &fitted(rows)));
     output.paragraph(format!(
         "A number fits if the ratio is within {} … {}. Fitted: a parameter was chosen so that it \
          comes out; predicted: it follows from parameters that were chosen without it. Free: the \
@@ -209,20 +208,25 @@ fn print(rows: &[Row], output: &mut Output) {
     ));
 }
 
-/// Draws the numbers of a source that are modelled, those of one unit together.
+/// Draws the numbers of a source that are modelled, those of one unit together, as bars: hollow is
+/// published.
 fn bars(own: &[Row], output: &mut Output) {
     let number = |row: &Row| match row.finding {
         Finding::Number { published, ours: Some(ours), unit } if row.fit() != Fit::NotCompared => {
-            Some((unit, (row.figure.clone(), published, ours)))
+            let text = format!("{} {unit}", units::figures(ours));
+            let row = Interval::of(&row.figure, true, [ours; 3], text);
+            Some((unit, Interval { published: Some(published), ..row }))
         }
         _ => None,
     };
-    let numbers: Vec<_> = own.iter().filter_map(number).collect();
+    let numbers: Vec<(&'static str, Interval)> = own.iter().filter_map(number).collect();
     for unit in distinct(numbers.iter().map(|(unit, _)| *unit)) {
-        let of_unit = numbers.iter().filter(|(own, _)| *own == unit);
-        let rows: Vec<_> = of_unit.map(|(_, row)| row.clone()).collect();
+        let rows = numbers.iter().filter(|(own, _)| *own == unit).map(|(_, row)| row.clone());
+        let rows: Vec<Interval> = rows.collect();
+        let is_negative = |row: &Interval| row.value < 0.0 || row.published < Some(0.0);
+        let scale = if rows.iter().any(is_negative) { Scale::Linear } else { Scale::Bars };
         let title = format!("{} in {unit}: bars are ours; hollow: published", own[0].source);
-        output.picture(|| curves::beside(&title, unit, &rows));
+        output.picture(|| plot::intervals(&title, Axis::new(unit, scale, units::figures), rows));
     }
 }
 

@@ -60,9 +60,9 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
         title: shape.words(&settings(run)),
         grace_periods: report.timeline.clone(),
     };
-    let panels = || -> Vec<Panel> { done.iter().map(panel).collect() };
+    let panels: Vec<Panel> = done.iter().map(panel).collect();
     if let Some(svg) = &mut svg {
-        svg.write(&picture::file(&panels(), &shape.shared))?;
+        svg.write(&picture::file(&panels, &shape.shared))?;
     }
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
     output.findings(SCHEMA, json!({ "runs": all }));
@@ -71,7 +71,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     if !done.is_empty() {
         let title = "Who held the grace periods up, when";
         output.picture(|| {
-            html::titled(title, |part| part.append(&picture::draw(&panels(), &shape.shared)))
+            html::titled(title, |part| part.append(&picture::draw(&panels, &shape.shared)))
         });
     }
     let faults = faults(&done);
