@@ -11,18 +11,17 @@ use quiescence::{
     tuning::{Engine, Tuning},
 };
 use simulate::histogram::Summary;
-use simulate::ours::{Group, Options, Role};
+use simulate::ours::{Group, Options, Report, Role};
 
-use super::{Values, values};
-
-/// Runs the threads in a domain of their own with this engine.
+/// Runs the threads in a domain of their own with this engine, and counts what the model does too
+/// and a person reads off it.
 ///
 /// # Errors
 /// If a thread cannot be started.
 ///
 /// # Panics
 /// If some queue closures ([`Role::Calls`]).
-pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Values> {
+pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Report> {
     let mut tuning = Tuning::default();
     tuning.objects_max = options.limit.objects;
     tuning.bytes_max = options.limit.bytes;
@@ -40,11 +39,19 @@ pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Values> {
     // What waits is no burden of the next run.
     domain.barrier();
     let since = |count: fn(&Statistics) -> u64| count(&after) - count(&before);
-    let rates = [updates, reads, since(|of| of.grace_periods), since(|of| of.heavy_fences)];
-    let callbacks = [since(|of| of.callbacks_queued), since(|of| of.callbacks_run)];
     let [p50, p99] = [0.5, 0.99].map(|at| waits_ns.value_at_quantile(at));
-    let waits = Summary { count: waits_ns.len(), p50, p99, ..Summary::default() };
-    Ok(values(duration, rates, callbacks, &waits))
+    let mut report = Report {
+        duration_ns: duration.as_nanos() as u64,
+        updates,
+        reads,
+        waits_ns: Summary { count: waits_ns.len(), p50, p99, ..Summary::default() },
+        grace_periods: since(|of| of.grace_periods),
+        membarriers: since(|of| of.heavy_fences),
+        ..Report::default()
+    };
+    report.callbacks.queued = since(|of| of.callbacks_queued);
+    report.callbacks.run = since(|of| of.callbacks_run);
+    Ok(report)
 }
 
 /// What a thread of this role does.
