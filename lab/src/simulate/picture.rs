@@ -113,18 +113,18 @@ mod tests {
     use super::*;
     use crate::html::tests::attribute;
 
+    /// A CPU that was reading, or in system calls, and then in user mode.
+    fn held(cpu: usize, doing_at_first: Doing, until: u64) -> Option<Holdout> {
+        Some(Holdout { cpu, since: 0, until, doing_at_first, doing: Doing::User })
+    }
+
+    fn grace_period(began: u64, ended: Option<u64>, last_holdout: Option<Holdout>) -> GracePeriod {
+        GracePeriod { of: 0, began, ended, last_holdout }
+    }
+
     fn panel(title: &str) -> Panel {
-        let held = Holdout {
-            cpu: 3,
-            since: 900,
-            until: 1_600,
-            doing_at_first: Doing::Reading,
-            doing: Doing::User,
-        };
-        let grace_period =
-            |began, ended, last_holdout| GracePeriod { of: 0, began, ended, last_holdout };
         let grace_periods = vec![
-            grace_period(1_000, Some(2_000), Some(held)),
+            grace_period(1_000, Some(2_000), held(3, Doing::Reading, 1_600)),
             grace_period(2_000, Some(2_500), None),
             grace_period(2_500, None, None),
         ];
@@ -177,14 +177,7 @@ mod tests {
 
     #[test]
     fn the_longest_words_leave_room_for_the_rows() {
-        let held = Holdout {
-            cpu: 4_095,
-            since: 0,
-            until: 123_400_000,
-            doing_at_first: Doing::Calls,
-            doing: Doing::User,
-        };
-        let longest = GracePeriod { of: 0, began: 0, ended: None, last_holdout: Some(held) };
+        let longest = grace_period(0, None, held(4_095, Doing::Calls, 123_400_000));
         let expected = "not over yet: CPU 4095, in system calls, then in user mode, until 123 ms";
         assert_eq!(words(&longest), expected);
         let ended = GracePeriod { ended: Some(200_000_000), ..longest };
