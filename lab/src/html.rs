@@ -3,7 +3,7 @@
 //! It takes less than a template does: a crate of templates comes with a parser of Rust, which
 //! takes longer to compile than all of this command's options.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 
 use comfy_table::Table;
 
@@ -130,10 +130,10 @@ impl Markup {
         self.element(name, attributes, |inside| inside.text(text));
     }
 
-    /// Text.
+    /// Text, without the characters that mean something in markup or in an attribute's value.
     pub(crate) fn text(&mut self, text: impl Display) {
-        // Writing to a string cannot fail, and a `Display` that does has its beginning shown.
-        let _ = write!(Escaped(&mut self.text), "{text}");
+        let text = text.to_string().replace('&', "&amp;").replace('<', "&lt;");
+        self.text += &text.replace('>', "&gt;").replace('"', "&quot;");
     }
 
     /// A part that was made before.
@@ -176,24 +176,6 @@ impl Markup {
         let anchor = anchor.as_ref().map(|anchor| ("text-anchor", anchor as &dyn Display));
         let place: [Attribute<'_>; 2] = [("x", &x), ("y", &y)];
         self.leaf("text", &[class.as_slice(), &place, anchor.as_slice()].concat(), words);
-    }
-}
-
-/// Replaces the characters that mean something in markup or in an attribute's value.
-struct Escaped<'a>(&'a mut String);
-
-impl Write for Escaped<'_> {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        for character in text.chars() {
-            match character {
-                '&' => self.0.push_str("&amp;"),
-                '<' => self.0.push_str("&lt;"),
-                '>' => self.0.push_str("&gt;"),
-                '"' => self.0.push_str("&quot;"),
-                other => self.0.push(other),
-            }
-        }
-        Ok(())
     }
 }
 
