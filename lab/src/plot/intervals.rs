@@ -125,7 +125,7 @@ impl Scale {
     }
 }
 
-/// A plot, in a picture or in a terminal: how wide it is there, that says.
+/// A plot of rows over an axis, in a picture or in a terminal: how wide it is there, that says.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     pub(crate) title: String,
@@ -133,9 +133,46 @@ pub(crate) struct Chart {
     /// The first is the lowest, and the last the highest.
     pub(crate) marks: Vec<f64>,
     pub(crate) rows: Vec<Interval>,
+    /// From where to where it is in a picture.
+    sides: [f64; 2],
+    /// Names and figures stand above the rows there, and not beside them.
+    above: bool,
+}
+
+/// Draws the rows below what they are. The pointer over one shows its figures.
+pub(crate) fn intervals(title: &str, axis: Axis, rows: Vec<Interval>) -> Markup {
+    let mut part = Markup::default();
+    let Some(chart) = Chart::new(title, axis, rows) else { return part };
+    let height = if chart.above { BAR + 18.0 } else { BAR };
+    let bottom = height * chart.rows.len() as f64 + 4.0;
+    svg(&mut part, title, [WIDTH, bottom + 38.0], |svg| {
+        chart.scale(svg, bottom);
+        for (number, row) in chart.rows.iter().enumerate() {
+            chart.draw(svg, row, height * (number + 1) as f64 - 12.0);
+        }
+    });
+    // One row alone says no more than its figure.
+    part.chart = (chart.rows.len() > 1).then_some(chart);
+    part
 }
 
 impl Chart {
+    /// Nothing if no row has a place: what could not be measured has none.
+    pub(crate) fn new(title: &str, axis: Axis, mut rows: Vec<Interval>) -> Option<Chart> {
+        rows.retain(|row| row.value.is_finite());
+        let figures = |row: &Interval| [row.value, row.low, row.high];
+        let values = rows.iter().flat_map(|row| figures(row).into_iter().chain(row.published));
+        let (title, marks) = (title.to_owned(), axis.marks(values));
+        let sides = [16.0, WIDTH - 30.0];
+        let mut chart = Chart { title, axis, marks, rows, sides, above: true };
+        let [name, text] = chart.letters();
+        if name <= NAME_LETTERS && name + text <= LETTERS / 2 {
+            chart.above = false;
+            chart.sides = [room(name), WIDTH - (16.0 + LETTER * text as f64)];
+        }
+        (!chart.marks.is_empty()).then_some(chart)
+    }
+
     /// Where a value stands, from 0 to 1.
     pub(crate) fn share(&self, value: f64) -> f64 {
         self.axis.scale.share(&self.marks, value)
@@ -148,111 +185,68 @@ impl Chart {
         };
         [longest(|row| &row.name), longest(|row| &row.text)]
     }
-}
 
-/// Where a plot is within its picture.
-struct Frame<'a> {
-    chart: &'a Chart,
-    left: f64,
-    right: f64,
-    /// Names and figures stand above the rows, and not beside them.
-    above: bool,
-}
-
-impl Frame<'_> {
     fn x(&self, value: f64) -> f64 {
-        self.left + (self.right - self.left) * self.chart.share(value)
+        self.sides[0] + (self.sides[1] - self.sides[0]) * self.share(value)
     }
-}
 
-/// Draws the rows below what they are. The pointer over one shows its figures.
-pub(crate) fn intervals(title: &str, axis: Axis, mut rows: Vec<Interval>) -> Markup {
-    let mut part = Markup::default();
-    // What could not be measured has no place.
-    rows.retain(|row| row.value.is_finite());
-    let values =
-        rows.iter().flat_map(|row| [row.value, row.low, row.high].into_iter().chain(row.published));
-    let marks = axis.marks(values);
-    if marks.is_empty() {
-        return part;
-    }
-    let chart = Chart { title: title.to_owned(), axis, marks, rows };
-    let [name, text] = chart.letters();
-    let above = name > NAME_LETTERS || name + text > LETTERS / 2;
-    let (left, beside, height) = match above {
-        true => (16.0, 30.0, BAR + 18.0),
-        false => (room(name), 16.0 + LETTER * text as f64, BAR),
-    };
-    let frame = Frame { chart: &chart, left, right: WIDTH - beside, above };
-    let bottom = height * chart.rows.len() as f64 + 4.0;
-    svg(&mut part, title, [WIDTH, bottom + 38.0], |svg| {
-        scale(svg, &frame, bottom);
-        for (number, row) in chart.rows.iter().enumerate() {
-            draw(svg, &frame, row, height * (number + 1) as f64 - 12.0);
-        }
-    });
-    // One row alone says no more than its figure.
-    part.chart = (chart.rows.len() > 1).then_some(chart);
-    part
-}
-
-/// Marks with their labels.
-fn scale(svg: &mut Markup, frame: &Frame<'_>, bottom: f64) {
-    let Chart { axis, marks, .. } = frame.chart;
-    let line = |svg: &mut Markup, class: &str, value: &f64| {
-        let at = figure(frame.x(*value));
-        svg.line(class, [&at, &at, &"0", &bottom]);
-    };
-    marks.iter().for_each(|mark| line(svg, "grid", mark));
-    labels(svg, bottom + 16.0, marks.iter().map(|&mark| (frame.x(mark), (axis.label)(mark))));
-    axis.guides.iter().for_each(|guide| line(svg, "guide", guide));
-    let centre = figure((frame.left + frame.right) / 2.0);
-    svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), &axis.title);
-}
-
-fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
-    let (class, axis) = (row.class, &frame.chart.axis);
-    let label = axis.label;
-    svg.element("g", &[], |group| {
-        let Interval { name, text, low, high, .. } = row;
-        let interval = (low != high).then(|| format!("{} to {}", label(*low), label(*high)));
-        let published = row.published.map(|value| format!("published: {}", label(value)));
-        let known: Vec<_> = interval.into_iter().chain(published).collect();
-        let known = match &known[..] {
-            [] => String::new(),
-            known => format!(" ({})", known.join("; ")),
+    /// Marks with their labels.
+    fn scale(&self, svg: &mut Markup, bottom: f64) {
+        let Chart { axis, marks, sides: [left, right], .. } = self;
+        let line = |svg: &mut Markup, class: &str, value: f64| {
+            let at = figure(self.x(value));
+            svg.line(class, [&at, &at, &"0", &bottom]);
         };
-        group.leaf("title", &[], format_args!("{name}: {text}{known}"));
-        if frame.above {
-            let name = shortened(name, LETTERS / 2);
-            let text = shortened(text, LETTERS - name.chars().count() - 1);
-            group.label(None, "4", middle - 13.0, None, name);
-            group.label(None, WIDTH - 4.0, middle - 13.0, Some("end"), text);
-        } else {
-            group.label(None, frame.left - 8.0, middle + 4.0, Some("end"), name);
-            group.label(None, frame.right + 10.0, middle + 4.0, None, text);
-        }
-        let [low, value, high] = [row.low, row.value, row.high].map(|at| frame.x(at));
-        match axis.scale {
-            Scale::Bars => bar(group, class, middle, [frame.left, value.max(frame.left + 1.0)]),
-            Scale::Spans => {
-                bar(group, class, middle, [low, value]);
-                return bar(group, "rest", middle, [value, high]);
+        marks.iter().for_each(|mark| line(svg, "grid", *mark));
+        labels(svg, bottom + 16.0, marks.iter().map(|&mark| (self.x(mark), (axis.label)(mark))));
+        axis.guides.iter().for_each(|guide| line(svg, "guide", *guide));
+        let centre = figure((left + right) / 2.0);
+        svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), &axis.title);
+    }
+
+    fn draw(&self, svg: &mut Markup, row: &Interval, middle: f64) {
+        let (class, label, [left, right]) = (row.class, self.axis.label, self.sides);
+        svg.element("g", &[], |group| {
+            let Interval { name, text, low, high, .. } = row;
+            let interval = (low != high).then(|| format!("{} to {}", label(*low), label(*high)));
+            let published = row.published.map(|value| format!("published: {}", label(value)));
+            let known: Vec<_> = interval.into_iter().chain(published).collect();
+            let known = match &known[..] {
+                [] => String::new(),
+                known => format!(" ({})", known.join("; ")),
+            };
+            group.leaf("title", &[], format_args!("{name}: {text}{known}"));
+            if self.above {
+                let name = shortened(name, LETTERS / 2);
+                let text = shortened(text, LETTERS - name.chars().count() - 1);
+                group.label(None, "4", middle - 13.0, None, name);
+                group.label(None, WIDTH - 4.0, middle - 13.0, Some("end"), text);
+            } else {
+                group.label(None, left - 8.0, middle + 4.0, Some("end"), name);
+                group.label(None, right + 10.0, middle + 4.0, None, text);
             }
-            _ => dot(group, class, [value, middle], "4.5", None),
-        }
-        if let Some(published) = row.published {
-            dot(group, "other hollow", [frame.x(published), middle], "4.5", None);
-        }
-        if row.low == row.high {
-            return;
-        }
-        let ends = [low, high].map(figure);
-        group.line("whisker", [&ends[0], &ends[1], &middle, &middle]);
-        for end in &ends {
-            group.line("whisker", [end, end, &(middle - 4.0), &(middle + 4.0)]);
-        }
-    });
+            let [low, value, high] = [row.low, row.value, row.high].map(|at| self.x(at));
+            match self.axis.scale {
+                Scale::Bars => bar(group, class, middle, [left, value.max(left + 1.0)]),
+                Scale::Spans => {
+                    bar(group, class, middle, [low, value]);
+                    return bar(group, "rest", middle, [value, high]);
+                }
+                _ => dot(group, class, [value, middle], "4.5", None),
+            }
+            if let Some(published) = row.published {
+                dot(group, "other hollow", [self.x(published), middle], "4.5", None);
+            }
+            if row.low == row.high {
+                return;
+            }
+            let ends = [low, high].map(figure);
+            group.line("whisker", [&ends[0], &ends[1], &middle, &middle]);
+            for end in &ends {
+                group.line("whisker", [end, end, &(middle - 4.0), &(middle + 4.0)]);
+            }
+        });
+    }
 }
 
 /// A bar of a row.
