@@ -98,7 +98,16 @@ pub(super) fn runs(args: &WhatIfArgs, costs: &[(String, Costs)]) -> Result<Vec<R
     };
     known(&args.set, &engines, &workloads)?;
     check_once(&args.set, &[])?;
-    let mut settings = vec![first(args, &engines[0], &workloads[0])];
+    let usual = Setup::default();
+    let setup = Setup {
+        duration: args.duration.unwrap_or(usual.duration),
+        warm_up: args.warm_up.unwrap_or(usual.warm_up),
+        timeline: args.timeline.unwrap_or(usual.timeline),
+        ..usual
+    };
+    let (engine, workload) = (engines[0].clone(), workloads[0].clone());
+    let first = Run { engine, workload, setup, costs: "modern".to_owned(), sets: Vec::new() };
+    let mut settings = vec![first];
     vary(&mut settings, &workloads, |run, workload| run.workload = workload.clone())?;
     vary(&mut settings, &args.cpus, |run, &cpus| run.setup.cpus = cpus)?;
     vary(&mut settings, &args.hz, |run, &hz| run.setup.hz = hz)?;
@@ -120,20 +129,6 @@ pub(super) fn runs(args: &WhatIfArgs, costs: &[(String, Costs)]) -> Result<Vec<R
     let runs = distinct(settings);
     check_time(&runs)?;
     Ok(runs)
-}
-
-fn first(args: &WhatIfArgs, engine: &EngineKind, workload: &Workload) -> Run {
-    let mut setup = Setup::default();
-    setup.duration = args.duration.unwrap_or(setup.duration);
-    setup.warm_up = args.warm_up.unwrap_or(setup.warm_up);
-    setup.timeline = args.timeline.unwrap_or(setup.timeline);
-    Run {
-        engine: engine.clone(),
-        workload: workload.clone(),
-        setup,
-        costs: "modern".to_owned(),
-        sets: Vec::new(),
-    }
 }
 
 /// Replaces each run by as many as there are values; no values leave what is there.

@@ -449,19 +449,22 @@ mod tests {
         assert!(is_broken(&statement, &[]));
     }
 
+    /// One that fits, one that does not, one that cannot fail, and an input.
+    fn rows() -> [Row; 4] {
+        let bound = Row { freedom: Freedom::None, ..number(1.0, 1.0) };
+        let input = Row::number("s.t", "g", (3.0, 3.0, "s"), Role::Input, "p");
+        [number(1.0, 1.0), number(1.0, 2.0), bound, input]
+    }
+
     #[test]
     fn the_table_says_what_does_not_fit() {
-        let rows = [
-            number(1.0, 1.0),
-            number(1.0, 2.0),
-            Row::number("s.t", "g", (3.0, 3.0, "s"), Role::Input, "p"),
-        ];
+        let rows = rows();
         let text = table(&rows, &mechanisms(&rows)).to_string();
         let lines: Vec<&str> = text.lines().skip(2).collect();
         assert!(lines[0].contains("fits") && lines[0].contains("predicted"), "{text}");
         assert!(lines[0].contains("100 %"), "{text}");
         assert!(lines[1].contains("does not fit"), "{text}");
-        assert!(lines[2].contains("input") && !lines[2].contains("fit"), "{text}");
+        assert!(lines[3].contains("input") && !lines[3].contains("fit"), "{text}");
     }
 
     #[test]
@@ -484,13 +487,7 @@ mod tests {
     #[test]
     fn parameters_are_counted_beside_figures() {
         let fitted = Fitted { source: "s.t", parameter: "p", on: "f" };
-        let rows = [
-            number(1.0, 1.0),
-            number(1.0, 2.0),
-            Row { freedom: Freedom::None, ..number(1.0, 1.0) },
-            Row::number("s.t", "g", (3.0, 3.0, "s"), Role::Input, "p"),
-        ];
-        let text = balance(&rows, &[fitted]);
+        let text = balance(&rows(), &[fitted]);
         for expected in ["2 of 3 figures", "not modelled: 1)", "2 could have failed: 1 of them did"]
         {
             assert!(text.contains(expected), "{text}");

@@ -149,28 +149,28 @@ mod tests {
     use super::product::tests::resolve;
     use super::*;
 
-    fn shape_of(runs: &[Run]) -> Shape {
-        Shape::of(&runs.iter().map(settings).collect::<Vec<_>>())
+    /// The settings of each run of this line, and what they share.
+    fn swept(line: &str) -> (Vec<Vec<Setting>>, Shape) {
+        let all: Vec<_> = resolve(line).iter().map(settings).collect();
+        let shape = Shape::of(&all);
+        (all, shape)
     }
 
     #[test]
     fn what_differs_is_told_apart_and_the_rest_is_said_once() {
-        let runs = resolve("--engine poll,tick --cpus 2 --hz 100,1000");
-        let shape = shape_of(&runs);
+        let (all, shape) = swept("--engine poll,tick --cpus 2 --hz 100,1000");
         assert_eq!(shape.varies, ["Hz", "engine"]);
-        assert_eq!(shape.values(&settings(&runs[1])), ["100", "tick"]);
-        assert_eq!(shape.words(&settings(&runs[1])), "100 Hz, tick");
+        assert_eq!(shape.values(&all[1]), ["100", "tick"]);
+        assert_eq!(shape.words(&all[1]), "100 Hz, tick");
         assert!(shape.shared.contains(&"2 CPUs".to_owned()), "{shape:?}");
         assert!(!shape.shared.iter().any(|words| words.contains("Hz")), "{shape:?}");
     }
 
     #[test]
     fn a_number_that_only_some_have_is_told_apart() {
-        let line = "--engine tick --cpus 2 --set busy_us=100 --workload idle,dbench";
-        let runs = resolve(line);
-        let shape = shape_of(&runs);
+        let (all, shape) = swept("--engine tick --cpus 2 --set busy_us=100 --workload idle,dbench");
         assert_eq!(shape.varies, ["workload", "busy_us"]);
-        assert_eq!(shape.values(&settings(&runs[0])), ["idle", "–"]);
-        assert_eq!(shape.values(&settings(&runs[1])), ["dbench", "100"]);
+        assert_eq!(shape.values(&all[0]), ["idle", "–"]);
+        assert_eq!(shape.values(&all[1]), ["dbench", "100"]);
     }
 }

@@ -11,7 +11,8 @@ use quiescence::{
     tuning::{Engine, Tuning},
 };
 use simulate::histogram::Summary;
-use simulate::ours::{Group, Options, Report, Role};
+use simulate::ours::report::{Callbacks, Report};
+use simulate::ours::{Group, Options, Role};
 
 /// Runs the threads in a domain of their own with this engine, and counts what the model does too
 /// and a person reads off it.
@@ -40,18 +41,20 @@ pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Report> {
     domain.barrier();
     let since = |count: fn(&Statistics) -> u64| count(&after) - count(&before);
     let [p50, p99] = [0.5, 0.99].map(|at| waits_ns.value_at_quantile(at));
-    let mut report = Report {
+    Ok(Report {
         duration_ns: duration.as_nanos() as u64,
         updates,
         reads,
         waits_ns: Summary { count: waits_ns.len(), p50, p99, ..Summary::default() },
         grace_periods: since(|of| of.grace_periods),
         membarriers: since(|of| of.heavy_fences),
+        callbacks: Callbacks {
+            queued: since(|of| of.callbacks_queued),
+            run: since(|of| of.callbacks_run),
+            ..Callbacks::default()
+        },
         ..Report::default()
-    };
-    report.callbacks.queued = since(|of| of.callbacks_queued);
-    report.callbacks.run = since(|of| of.callbacks_run);
-    Ok(report)
+    })
 }
 
 /// What a thread of this role does.
