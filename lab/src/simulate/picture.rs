@@ -9,7 +9,7 @@
 use bench::units;
 use simulate::timeline::{Doing, GracePeriod};
 
-use crate::html::{self, Markup};
+use crate::html::Markup;
 use crate::plot::{self, Axis, Interval, Scale};
 
 /// The timeline of one run.
@@ -28,11 +28,6 @@ pub(super) fn draw(panels: &[Panel], shared: &[String]) -> Markup {
     let label = |ns| if ns == 0.0 { "0".to_owned() } else { units::nanoseconds(ns) };
     let axis = Axis::new("time since the first of them began", Scale::Spans, label);
     plot::intervals(&what, axis, panels.iter().flat_map(Panel::rows).collect())
-}
-
-/// The same as a file of its own.
-pub(super) fn file(panels: &[Panel], shared: &[String]) -> String {
-    html::picture(&draw(panels, shared)).map(|(_, picture)| picture).unwrap_or_default()
 }
 
 impl Panel {
@@ -111,7 +106,11 @@ mod tests {
     use simulate::timeline::Holdout;
 
     use super::*;
-    use crate::html::tests::attribute;
+    use crate::html::{self, tests::attribute};
+
+    fn file(panels: &[Panel]) -> String {
+        html::picture(&draw(panels, &[])).expect("it has rows").1
+    }
 
     /// A CPU that was reading, or in system calls, and then in user mode.
     fn held(cpu: usize, doing_at_first: Doing, until: u64) -> Option<Holdout> {
@@ -133,7 +132,7 @@ mod tests {
 
     /// Where the bars of this class begin, and how wide they are.
     fn bars(panels: &[Panel], class: &str) -> Vec<(f64, f64)> {
-        let svg = file(panels, &[]);
+        let svg = file(panels);
         let class = format!("class=\"{class}\"");
         let bars = svg.split(&class).skip(1);
         let of = |bar: &str, name: &str| attribute(bar.split('>').next().unwrap(), name)[0];
@@ -142,7 +141,7 @@ mod tests {
 
     #[test]
     fn every_mark_is_inside_and_rows_do_not_overlap() {
-        let svg = file(&[panel("a")], &[]);
+        let svg = file(&[panel("a")]);
         let view_box = svg.split("viewBox=\"0 0 ").nth(1).unwrap().split('"').next().unwrap();
         let (width, height) = view_box.split_once(' ').unwrap();
         for (names, most) in [(["x", "x1", "x2"], width), (["y", "y1", "y2"], height)] {
@@ -172,7 +171,7 @@ mod tests {
                 "not over yet",
             ]
         );
-        assert!(file(&[panel], &[]).contains("CPU 3, reading, then in user mode, until 600 ns"));
+        assert!(file(&[panel]).contains("CPU 3, reading, then in user mode, until 600 ns"));
     }
 
     #[test]
@@ -210,7 +209,7 @@ mod tests {
     #[test]
     fn nothing_to_show_is_said() {
         let empty = Panel { title: "a".to_owned(), grace_periods: Vec::new() };
-        let svg = file(&[empty], &[]);
+        let svg = file(&[empty]);
         assert!(svg.contains("no grace period began"), "{svg}");
     }
 }

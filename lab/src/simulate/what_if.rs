@@ -61,8 +61,10 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
         grace_periods: report.timeline.clone(),
     };
     let panels: Vec<Panel> = done.iter().map(panel).collect();
-    if let Some(svg) = &mut svg {
-        svg.write(&picture::file(&panels, &shape.shared))?;
+    let drawn = picture::draw(&panels, &shape.shared);
+    // If nothing was simulated to its end, there is none, and an older one stays.
+    if let (Some(svg), Some((_, picture))) = (&mut svg, html::picture(&drawn)) {
+        svg.write(&picture)?;
     }
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
     output.findings(SCHEMA, json!({ "runs": all }));
@@ -70,9 +72,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     curves::add(&done, settings, output);
     if !done.is_empty() {
         let title = "Who held the grace periods up, when";
-        output.picture(|| {
-            html::titled(title, |part| part.append(&picture::draw(&panels, &shape.shared)))
-        });
+        output.picture(|| html::titled(title, |part| part.append(&drawn)));
     }
     let faults = faults(&done);
     for fault in &faults {

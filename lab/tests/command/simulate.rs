@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 
 use crate::common::schema::hold;
-use crate::common::{documented, expect_code, held, json, parsed, rcu, run};
+use crate::common::{documented, expect_code, file, held, json, parsed, rcu, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use simulate::replay::PARTS;
@@ -329,10 +329,10 @@ fn the_page_of_2014_says_what_comes_out(rows: &[Value]) {
     assert!(default["mechanism"].as_str().unwrap().contains("would have to make"), "{default}");
 }
 
-#[test]
-fn an_interrupted_run_writes_what_there_is() {
-    let directory = tempfile::tempdir().unwrap();
-    let (svg, document) = (directory.path().join("t.svg"), directory.path().join("t.json"));
+/// A run that Ctrl-C ends before anything is simulated: its document. The file at `svg` is where
+/// its picture would be.
+fn interrupted(svg: &std::path::Path) -> Value {
+    let document = svg.with_extension("json");
     // Minutes, if it were let.
     let args = "simulate --engine tick --workload mixed --cpus 4096 --duration 10s --svg";
     let mut child = rcu(args.split(' ').map(std::ffi::OsStr::new).chain([
@@ -344,16 +344,31 @@ fn an_interrupted_run_writes_what_there_is() {
     .spawn()
     .expect("the command starts");
     // The file is opened when the handler is in place.
-    while !svg.exists() {
+    while !document.exists() || !svg.exists() {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::yield_now();
     }
     kill_process(Pid::from_child(&child), Signal::INT).expect("the child is there");
     let output = child.wait_with_output().expect("the child ends");
     assert_eq!(output.status.code(), Some(130));
-    let document = json(&document);
+    json(&document)
+}
+
+#[test]
+fn an_interrupted_run_writes_what_there_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let document = interrupted(&directory.path().join("t.svg"));
     assert_eq!(document["interrupted"], true);
     assert!(document["runs"][0]["report"].is_null());
+}
+
+/// What was written was nothing, which is no picture.
+#[test]
+fn an_interrupted_run_without_a_picture_emptied_the_one_that_was_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let svg = file(directory.path(), "t.svg", "old picture");
+    interrupted(&svg);
+    assert_eq!(std::fs::read_to_string(svg).unwrap(), "old picture");
 }
 
 /// The schema had a report of each run, and each was run to its end.
