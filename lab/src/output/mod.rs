@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use comfy_table::Table;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -69,8 +68,6 @@ type Form = fn(&[Block], &Provenance) -> String;
 
 /// The one way out for everything that a command has to say.
 pub(crate) struct Output {
-    stdout: AutoStream<io::Stdout>,
-    stderr: AutoStream<io::Stderr>,
     /// Where the document goes, if it is asked for: into a file, or to standard output.
     json: Option<Option<ResultFile>>,
     /// Files for the record in other forms.
@@ -126,8 +123,6 @@ impl Output {
             prepare(folder)?;
         }
         Ok(Output {
-            stdout: AutoStream::auto(io::stdout()),
-            stderr: AutoStream::auto(io::stderr()),
             muted: matches!(json, Some(None)),
             json,
             opened,
@@ -249,10 +244,7 @@ impl Output {
         if self.written.is_err() && !self.owes_files() {
             return;
         }
-        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
-        // A note that cannot be written has no thread to read it.
-        let stderr = &mut self.stderr;
-        let _ = self.progress.suspend(|| writeln!(stderr, "{style}note:{style:#} {text}"));
+        self.progress.suspend(|| tell("note", AnsiColor::Yellow, text));
     }
 
     /// Writes a document of this schema to the JSON sink, if there is one: the members of these
@@ -330,7 +322,7 @@ impl Output {
     fn write(&mut self, text: &str) {
         self.has_written = true;
         if !self.muted {
-            let stdout = &mut self.stdout;
+            let mut stdout = anstream::stdout();
             let write = || stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
             let written = self.progress.suspend(write);
             self.on_stdout(written);
@@ -388,9 +380,13 @@ fn is_reader_gone() -> bool {
 
 /// Writes an error message to standard error.
 pub(crate) fn print_error(text: impl Display) {
-    let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-    // An error that cannot be written has no thread to read it; the exit code still tells.
-    let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
+    tell("error", AnsiColor::Red, text);
+}
+
+fn tell(kind: &str, colour: AnsiColor, text: impl Display) {
+    let style = Style::new().bold().fg_color(Some(colour.into()));
+    // What cannot be written has no thread to read it; of an error the exit code still tells.
+    let _ = writeln!(anstream::stderr(), "{style}{kind}:{style:#} {text}");
 }
 
 #[cfg(test)]

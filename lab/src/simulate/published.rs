@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bench::{data, units};
 use comfy_table::{Cell, CellAlignment, Color};
+use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use simulate::replay::{self, Finding, Fit, Fitted, Part, Role, Row, Variation, typical_factor};
@@ -211,19 +212,17 @@ fn print(rows: &[Row], output: &mut Output) {
 /// Draws the numbers of a source that are modelled, those of one unit together, as bars: hollow is
 /// published.
 fn bars(own: &[Row], output: &mut Output) {
-    let number = |row: &Row| match row.finding {
-        Finding::Number { published, ours: Some(ours), unit } if row.fit() != Fit::NotCompared => {
+    let mut of_units: IndexMap<&str, Vec<Interval>> = IndexMap::new();
+    for row in own.iter().filter(|row| row.fit() != Fit::NotCompared) {
+        if let Finding::Number { published, ours: Some(ours), unit } = row.finding {
             let text = format!("{} {unit}", units::figures(ours));
-            let row = Interval::of(&row.figure, true, [ours; 3], text);
-            Some((unit, Interval { published: Some(published), ..row }))
+            let bar = Interval::of(&row.figure, true, [ours; 3], text);
+            let bar = Interval { published: Some(published), ..bar };
+            of_units.entry(unit).or_default().push(bar);
         }
-        _ => None,
-    };
-    let numbers: Vec<(&'static str, Interval)> = own.iter().filter_map(number).collect();
-    for unit in distinct(numbers.iter().map(|(unit, _)| *unit)) {
-        let rows = numbers.iter().filter(|(own, _)| *own == unit).map(|(_, row)| row.clone());
-        let rows: Vec<Interval> = rows.collect();
-        let is_negative = |row: &Interval| row.value < 0.0 || row.published < Some(0.0);
+    }
+    for (unit, rows) in of_units {
+        let is_negative = |row: &Interval| row.value.min(row.published.unwrap_or(0.0)) < 0.0;
         let scale = if rows.iter().any(is_negative) { Scale::Linear } else { Scale::Bars };
         let title = format!("{} in {unit}: bars are ours; hollow: published", own[0].source);
         output.picture(|| plot::intervals(&title, Axis::new(unit, scale, units::figures), rows));
