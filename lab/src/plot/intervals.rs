@@ -71,13 +71,9 @@ impl Axis {
     pub(super) fn marks(&self, values: impl Iterator<Item = f64>) -> Vec<f64> {
         let values = values.chain(self.guides.iter().copied());
         let values: Vec<f64> = values.filter(|value| self.scale.has(*value)).collect();
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        match self.scale {
-            _ if values.is_empty() => Vec::new(),
-            Scale::Bars => self.scale.marks(0.0, most),
-            _ => self.scale.marks(least, most),
-        }
+        let end = |of: fn(f64, f64) -> f64| values.iter().copied().reduce(of);
+        let (Some(least), Some(most)) = (end(f64::min), end(f64::max)) else { return Vec::new() };
+        self.scale.marks(if self.scale == Scale::Bars { 0.0 } else { least }, most)
     }
 }
 
@@ -103,25 +99,18 @@ impl Scale {
     }
 
     fn place(self, value: f64) -> f64 {
-        match self {
-            Scale::Linear | Scale::Bars | Scale::Spans => value,
-            Scale::Logarithmic => value.max(f64::MIN_POSITIVE).log10(),
-        }
+        if self == Scale::Logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value }
     }
 
     /// The marks, from the first to the last: all values lie between them.
     fn marks(self, least: f64, most: f64) -> Vec<f64> {
-        match self {
-            Scale::Linear | Scale::Bars | Scale::Spans => {
-                let step = round_step((most - least) / 5.0);
-                let (first, last) = ((least / step).floor() as i64, (most / step).ceil() as i64);
-                (first..=last.max(first + 1)).map(|mark| mark as f64 * step).collect()
-            }
-            Scale::Logarithmic => {
-                let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
-                (first..=last.max(first + 1)).map(|power| 10_f64.powi(power)).collect()
-            }
+        if self == Scale::Logarithmic {
+            let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+            return (first..=last.max(first + 1)).map(|power| 10_f64.powi(power)).collect();
         }
+        let step = round_step((most - least) / 5.0);
+        let (first, last) = ((least / step).floor() as i64, (most / step).ceil() as i64);
+        (first..=last.max(first + 1)).map(|mark| mark as f64 * step).collect()
     }
 }
 

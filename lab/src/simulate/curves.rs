@@ -13,17 +13,6 @@ use crate::plot::{self, Axis, Line, Scale};
 /// A figure: its axis, and its value of a run.
 type Figure = (Axis, fn(&Report) -> u64);
 
-fn figures() -> [Figure; 4] {
-    let time = |title| Axis::new(title, Scale::Logarithmic, units::nanoseconds);
-    let share = |ppm: f64| format!("{} %", units::figures(ppm / 1e4));
-    [
-        (time("latency of callbacks"), |report| report.callback_latency_ns.mean),
-        (time("length of grace periods"), |report| report.grace_period_ns.mean),
-        (time("time of an iteration"), |report| report.iteration_ns.mean),
-        (Axis::new("CPUs busy", Scale::Bars, share), |report| report.time.busy_ppm()),
-    ]
-}
-
 /// Adds the curves of these runs, if they differ in their CPUs; of means, where there are any.
 pub(super) fn add(
     done: &[(&Run, &Report)],
@@ -42,7 +31,15 @@ pub(super) fn add(
     let name = |run: &Run| shape.words(&apart(run));
     let names = distinct(done.iter().map(|(run, _)| name(run)));
     let heads: Vec<String> = cpus.iter().map(ToString::to_string).collect();
-    for (axis, of) in figures() {
+    let time = |title| Axis::new(title, Scale::Logarithmic, units::nanoseconds);
+    let share = |ppm: f64| format!("{} %", units::figures(ppm / 1e4));
+    let figures: [Figure; 4] = [
+        (time("latency of callbacks"), |report| report.callback_latency_ns.mean),
+        (time("length of grace periods"), |report| report.grace_period_ns.mean),
+        (time("time of an iteration"), |report| report.iteration_ns.mean),
+        (Axis::new("CPUs busy", Scale::Bars, share), |report| report.time.busy_ppm()),
+    ];
+    for (axis, of) in figures {
         let line = |own: &String| {
             let value = |cpus: &usize| {
                 let is_it =
