@@ -1,14 +1,14 @@
 //! `rcu simulate --list`: engines, workloads, costs, and the numbers that can be set.
 
 use bench::units;
+use indexmap::IndexMap;
 use simulate::cost::Costs;
-use simulate::parameter::{Choice, Kind, Parameter};
+use simulate::parameter::{Choice, Kind};
 use simulate::srcu::VARIANTS;
 use simulate::{EngineKind, Workload};
 
 use super::product::{self, NUMBERS, Number};
 use super::{costs, srcu};
-use crate::distinct::distinct;
 use crate::output::Output;
 
 /// Prints all of it.
@@ -43,16 +43,17 @@ pub(super) fn print(output: &mut Output) {
 
 /// Each number once, with all to whom it means the same, and what it is there by default.
 fn owned<K: Kind>(owners: &[Choice<K>]) -> Vec<(&'static str, String)> {
-    let numbers = owners.iter().map(|owner| (owner.name(), owner.parameters()));
-    let all = numbers.flat_map(|(owner, numbers)| numbers.iter().map(move |each| (owner, each)));
-    let all: Vec<(&str, &Parameter)> = all.collect();
-    let meanings = distinct(all.iter().map(|(_, each)| (each.name, each.what)));
-    let line = |(name, what)| {
-        let own = all.iter().filter(|(_, each)| (each.name, each.what) == (name, what));
-        let own = own.map(|(owner, each)| format!("{owner} {}", units::count(each.value)));
-        (name, format!("{what} [{}]", own.collect::<Vec<_>>().join(", ")))
+    let mut numbers: IndexMap<_, Vec<String>> = IndexMap::new();
+    for owner in owners {
+        for each in owner.parameters() {
+            let own = format!("{} {}", owner.name(), units::count(each.value));
+            numbers.entry((each.name, each.what)).or_default().push(own);
+        }
+    }
+    let line = |((name, what), owners): ((_, _), Vec<String>)| {
+        (name, format!("{what} [{}]", owners.join(", ")))
     };
-    meanings.into_iter().map(line).collect()
+    numbers.into_iter().map(line).collect()
 }
 
 #[cfg(test)]
