@@ -11,7 +11,7 @@ use super::report::Report;
 use crate::html::{Attribute, Markup};
 
 const WIDTH: f64 = 1_200.0;
-const ROW: usize = 18;
+const ROW: f64 = 18.0;
 /// Boxes narrower than this are left out, and those above so many.
 const WIDTH_MIN: f64 = 1.0;
 const DEPTH_MAX: usize = 1_000;
@@ -43,57 +43,53 @@ impl Node {
         root
     }
 
-    /// Rows of boxes that are wide enough on this side.
-    fn depth(&self, side: usize, least: f64) -> usize {
-        let below = self.children.values().filter(|child| child.cost[side] >= least);
-        1 + below.map(|child| child.depth(side, least)).max().unwrap_or(0)
+    /// The boxes of this function and of its callees, those that are wide enough.
+    fn boxes<'n>(
+        &'n self,
+        name: &'n str,
+        (side, scale): (usize, f64),
+        [mut x, row]: [f64; 2],
+        all: &mut Vec<Drawn<'n>>,
+    ) {
+        all.push((name, self.cost, [x, row]));
+        for (name, child) in &self.children {
+            let width = child.cost[side] * scale;
+            if width >= WIDTH_MIN {
+                child.boxes(name, (side, scale), [x, row + 1.0], all);
+            }
+            x += width;
+        }
     }
 }
+
+/// A box: its function, what that costs, and how far it is from the left and in which row.
+type Drawn<'n> = (&'n str, [f64; 2], [f64; 2]);
 
 /// Draws the graph of this label, as wide as the side of this number, before or after, says.
 pub(super) fn draw(body: &mut Markup, label: &str, report: &Report, side: usize) {
     let root = Node::of(&report.sides);
     let scale = WIDTH / root.cost[side];
-    let height = root.depth(side, WIDTH_MIN / scale) * ROW;
+    let mut boxes = Vec::new();
+    root.boxes("all", (side, scale), [0.0; 2], &mut boxes);
+    let height = boxes.iter().map(|(.., [_, row])| (row + 1.0) * ROW).fold(0.0, f64::max);
     let view = format!("0 0 {WIDTH} {height}");
-    let picture = Picture { report, side, scale, height };
     let head: [Attribute<'_>; 4] =
         [("viewBox", &view), ("role", &"img"), ("class", &"flame"), ("aria-label", &label)];
-    body.element("svg", &head, |svg| picture.boxes(svg, "all", &root, 0.0, 0));
-}
-
-struct Picture<'a> {
-    report: &'a Report,
-    side: usize,
-    scale: f64,
-    height: usize,
-}
-
-impl Picture<'_> {
-    fn boxes(&self, svg: &mut Markup, name: &str, node: &Node, x: f64, row: usize) {
-        let width = node.cost[self.side] * self.scale;
-        let y = self.height - (row + 1) * ROW;
-        let [before, after] = node.cost.map(|cost| self.report.written(cost));
-        svg.element("g", &[], |group| {
-            group.leaf("title", &[], format_args!("{name}: {before} before, {after} after"));
-            let place = [x, width].map(|number| format!("{number:.1}"));
-            let fill = colour(node.cost);
-            group.rect(&[("fill", &fill)], [&place[0], &y, &place[1], &(ROW - 1)]);
-            let letters = (width / LETTER) as usize;
-            if letters > 3 {
-                let text = shortened(name, letters);
-                group.label(None, format_args!("{:.1}", x + 2.0), y + 13, None, text);
-            }
-        });
-        let mut x = x;
-        for (name, child) in &node.children {
-            let width = child.cost[self.side] * self.scale;
-            if width >= WIDTH_MIN {
-                self.boxes(svg, name, child, x, row + 1);
-            }
-            x += width;
+    let draw = |group: &mut Markup, (name, cost, [x, row]): Drawn<'_>| {
+        let (width, y) = (cost[side] * scale, height - (row + 1.0) * ROW);
+        let [before, after] = cost.map(|cost| report.written(cost));
+        group.leaf("title", &[], format_args!("{name}: {before} before, {after} after"));
+        let place = [x, width].map(|number| format!("{number:.1}"));
+        group.rect(&[("fill", &colour(cost))], [&place[0], &y, &place[1], &(ROW - 1.0)]);
+        let letters = (width / LETTER) as usize;
+        if letters > 3 {
+            let text = shortened(name, letters);
+            group.label(None, format_args!("{:.1}", x + 2.0), y + 13.0, None, text);
         }
-    }
+    };
+    body.element("svg", &head, |svg| {
+        boxes.into_iter().for_each(|each| svg.element("g", &[], |group| draw(group, each)));
+    });
 }
 
 /// White where nothing changed, to red or blue where all of it is new or gone.

@@ -12,14 +12,8 @@ use simulate::timeline::{Doing, GracePeriod};
 use crate::html::Markup;
 use crate::plot::{self, Axis, Interval, Scale};
 
-/// The timeline of one run.
-#[derive(Clone, Debug)]
-pub(super) struct Panel {
-    /// What tells the run apart from the others.
-    pub(super) title: String,
-    /// In the order they began.
-    pub(super) grace_periods: Vec<GracePeriod>,
-}
+/// What tells a run apart from the others, and its grace periods in the order they began.
+pub(super) type Panel = (String, Vec<GracePeriod>);
 
 /// The picture of some runs, the rows of one below those of the other, on one scale: engines are
 /// compared by length. What all of them share is in its title.
@@ -27,45 +21,32 @@ pub(super) fn draw(panels: &[Panel], shared: &[String]) -> Markup {
     let what = format!("Grace periods and who held them up: {}", shared.join(", "));
     let label = |ns| if ns == 0.0 { "0".to_owned() } else { units::nanoseconds(ns) };
     let axis = Axis::new("time since the first of them began", Scale::Spans, label);
-    plot::intervals(&what, axis, panels.iter().flat_map(Panel::rows).collect())
+    plot::intervals(&what, axis, panels.iter().flat_map(rows).collect())
 }
 
-impl Panel {
-    fn rows(&self) -> Vec<Interval> {
-        let Some(first) = self.grace_periods.iter().map(|each| each.began).min() else {
-            let words = "no grace period began that is to be shown".to_owned();
-            return vec![Interval::of(&*self.title, false, [0.0; 3], words)];
-        };
-        // What did not end reaches to the last moment that is known of the others.
-        let known = self.grace_periods.iter().flat_map(|each| {
-            let held = each.last_holdout.map(|held| held.until);
-            [Some(each.began), each.ended, held].into_iter().flatten()
-        });
-        let last = known.max().unwrap_or(first);
-        let row = |(number, each): (usize, &GracePeriod)| {
-            let (held, end) = (each.last_holdout, each.ended.unwrap_or(last));
-            let until = held.map_or(each.began, |held| held.until.clamp(each.began, end));
-            let since_first = |at: u64| (at - first) as f64;
-            Interval {
-                class: held.map_or("other", |held| shown(held.doing_at_first).0),
-                ..Interval::of(
-                    self.name(number, each),
-                    false,
-                    [until, each.began, end].map(since_first),
-                    words(each),
-                )
-            }
-        };
-        (1..).zip(&self.grace_periods).map(row).collect()
-    }
-
-    /// The name of a row: with the CPU, where each has grace periods of its own.
-    fn name(&self, number: usize, grace_period: &GracePeriod) -> String {
-        match self.grace_periods.iter().any(|each| each.of != 0) {
-            true => format!("{}: {number}: CPU {}", self.title, grace_period.of),
-            false => format!("{}: {number}", self.title),
+fn rows((title, grace_periods): &Panel) -> Vec<Interval> {
+    let Some(first) = grace_periods.iter().map(|each| each.began).min() else {
+        let words = "no grace period began that is to be shown".to_owned();
+        return vec![Interval::of(title, false, [0.0; 3], words)];
+    };
+    // What did not end reaches to the last moment that is known of the others.
+    let known = grace_periods.iter().flat_map(|each| {
+        let held = each.last_holdout.map(|held| held.until);
+        [Some(each.began), each.ended, held].into_iter().flatten()
+    });
+    let last = known.max().unwrap_or(first);
+    let have_cpus = grace_periods.iter().any(|each| each.of != 0);
+    let row = |(number, each): (usize, &GracePeriod)| {
+        let (held, end) = (each.last_holdout, each.ended.unwrap_or(last));
+        let until = held.map_or(each.began, |held| held.until.clamp(each.began, end));
+        let places = [until, each.began, end].map(|at| (at - first) as f64);
+        let cpu = if have_cpus { format!(": CPU {}", each.of) } else { String::new() };
+        Interval {
+            class: held.map_or("other", |held| shown(held.doing_at_first).0),
+            ..Interval::of(format!("{title}: {number}{cpu}"), false, places, words(each))
         }
-    }
+    };
+    (1..).zip(grace_periods).map(row).collect()
 }
 
 /// A grace period in words: how long, and who was waited for last.
@@ -127,7 +108,7 @@ mod tests {
             grace_period(2_000, Some(2_500), None),
             grace_period(2_500, None, None),
         ];
-        Panel { title: title.to_owned(), grace_periods }
+        (title.to_owned(), grace_periods)
     }
 
     /// Where the bars of this class begin, and how wide they are.
@@ -162,7 +143,7 @@ mod tests {
     #[test]
     fn grace_periods_are_told_in_words() {
         let panel = panel("a");
-        let words: Vec<String> = panel.grace_periods.iter().map(words).collect();
+        let words: Vec<String> = panel.1.iter().map(words).collect();
         assert_eq!(
             words,
             [
@@ -180,7 +161,7 @@ mod tests {
         let expected = "not over yet: CPU 4095, in system calls, then in user mode, until 123 ms";
         assert_eq!(words(&longest), expected);
         let ended = GracePeriod { ended: Some(200_000_000), ..longest };
-        let panel = Panel { title: String::new(), grace_periods: vec![ended] };
+        let panel = (String::new(), vec![ended]);
         assert!(bars(&[panel], "calls")[0].1 > 100.0);
     }
 
@@ -196,7 +177,7 @@ mod tests {
     fn a_time_is_as_long_in_every_panel() {
         let short = panel("a");
         let mut long = panel("b");
-        long.grace_periods[1].ended = Some(9_000);
+        long.1[1].ended = Some(9_000);
         let widths = |panels: &[Panel]| -> Vec<f64> {
             bars(panels, "reading").into_iter().map(|(_, width)| width).collect()
         };
@@ -208,7 +189,7 @@ mod tests {
 
     #[test]
     fn nothing_to_show_is_said() {
-        let empty = Panel { title: "a".to_owned(), grace_periods: Vec::new() };
+        let empty = ("a".to_owned(), Vec::new());
         let svg = file(&[empty]);
         assert!(svg.contains("no grace period began"), "{svg}");
     }

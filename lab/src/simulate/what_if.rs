@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 use simulate::{Report, run_with_progress};
 
 use super::options::WhatIfArgs;
-use super::picture::{self, Panel};
 use super::pool::{self, Job};
 use super::product::{self, Run};
 use super::shape::{self, Setting, Shape};
-use super::{costs, curves, metric};
+use super::{costs, curves, metric, picture};
 use crate::exit::{Exit, Failure, Result};
 use crate::html;
 use crate::output::{Output, SchemaId};
@@ -56,12 +55,9 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let reports = pool::run(runs.iter().map(job), output);
     let done: Vec<(&Run, &Report)> = pool::ended(&runs, &reports).collect();
     let shape = Shape::of(&runs.iter().map(settings).collect::<Vec<_>>());
-    let panel = |(run, report): &(&Run, &Report)| Panel {
-        title: shape.words(&settings(run)),
-        grace_periods: report.timeline.clone(),
-    };
-    let panels: Vec<Panel> = done.iter().map(panel).collect();
-    let drawn = picture::draw(&panels, &shape.shared);
+    let panel =
+        |(run, report): &(&Run, &Report)| (shape.words(&settings(run)), report.timeline.clone());
+    let drawn = picture::draw(&done.iter().map(panel).collect::<Vec<_>>(), &shape.shared);
     // If nothing was simulated to its end, there is none, and an older one stays.
     if let (Some(svg), Some((_, picture))) = (&mut svg, html::picture(&drawn)) {
         svg.write(&picture)?;
