@@ -6,20 +6,19 @@ use std::cmp::Reverse;
 use bench::units;
 use clap::ValueEnum;
 
-use super::answer::{Answer, Domain, Process};
+use super::answer::{Domain, Process};
 use crate::output::{self, Output};
 
 /// The processes that serve.
-pub(super) fn list(answers: &[Answer], output: &mut Output) {
-    if answers.is_empty() {
+pub(super) fn list(processes: &[Process], output: &mut Output) {
+    if processes.is_empty() {
         return output.paragraph(
             "No process of this user serves its statistics in the usual places. Start one with \
              QUIESCENCE_STATS=1 in its environment; if it names a path, use rcu top PID.",
         );
     }
     let header = ["pid", "program", "domains", "grace periods", "waiting", "stalls"];
-    let row = |answer: &Answer| {
-        let Process { pid, program, domains_total, domains, .. } = &answer.process;
+    let row = |Process { pid, program, domains_total, domains, .. }: &Process| {
         let sum = |count: fn(&Domain) -> u64| {
             units::count(domains.iter().map(count).fold(0, u64::saturating_add))
         };
@@ -32,7 +31,7 @@ pub(super) fn list(answers: &[Answer], output: &mut Output) {
             sum(|domain| domain.stalls),
         ]
     };
-    output.table(output::table(&header, [0, 2, 3, 4, 5], answers.iter().map(row)));
+    output.table(output::table(&header, [0, 2, 3, 4, 5], processes.iter().map(row)));
     output.line("rcu top PID shows one of them.");
 }
 
