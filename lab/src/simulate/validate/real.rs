@@ -128,6 +128,23 @@ mod tests {
     }
 
     #[test]
+    fn what_was_seen_is_counted_as_the_model_counts() {
+        let waits = Role::Waits { work_ns: 900, expedited_ppm: 0, sleeps: true, reads: false };
+        let retires = Role::Retires { work_ns: 500, bytes: 64, burst: 1, sleep_ns: 1_000 };
+        let threads = [waits, retires].map(|role| Group { count: 1, role }).to_vec();
+        let algorithm = Algorithm::named("adaptive").expect("it is the default");
+        let (warm_up, duration) = (0, 1_000_000);
+        let options = Options { warm_up, duration, ..Options::new(algorithm, threads) };
+        let seen = || {
+            let of = run(Engine::Adaptive, &options).expect("it starts");
+            assert!(of.duration_ns >= duration && of.reads == 0, "{of:?}");
+            assert!(of.waits_ns.p50 <= of.waits_ns.p99, "{of:?}");
+            [of.updates, of.grace_periods, of.waits_ns.count, of.callbacks.queued]
+        };
+        assert!((0..10_000).any(|_| seen().iter().all(|count| *count > 0)));
+    }
+
+    #[test]
     fn no_workload_of_this_machine_has_closures_and_all_can_be_simulated() {
         let algorithm = Algorithm::named("adaptive").expect("it is the default");
         for cpus in [1, 2, 64] {
