@@ -181,7 +181,11 @@ impl Output {
             }
         }
         for (form, mut file) in mem::take(&mut self.forms) {
-            written = written.and(file.write(&form(&self.record, &self.provenance)));
+            let text = form(&self.record, &self.provenance);
+            // A run that was stopped before it had a table leaves those of an older one.
+            if !text.is_empty() || !self.was_interrupted() {
+                written = written.and(file.write(&text));
+            }
         }
         if let Some(page) = self.page.take().filter(|_| written.is_ok()) {
             self.note(format_args!("the page is in {}", page.display()));

@@ -329,21 +329,23 @@ fn the_page_of_2014_says_what_comes_out(rows: &[Value]) {
     assert!(default["mechanism"].as_str().unwrap().contains("would have to make"), "{default}");
 }
 
-/// A run that Ctrl-C ends before anything is simulated: its document. The file at `svg` is where
-/// its picture would be.
-fn interrupted(svg: &std::path::Path) -> Value {
-    let document = svg.with_extension("json");
+/// A run that Ctrl-C ends before anything is simulated: its document. `t.svg` and `t.csv` in the
+/// directory are where its picture and its tables would be.
+fn interrupted(directory: &std::path::Path) -> Value {
+    let [svg, csv, document] = ["t.svg", "t.csv", "t.json"].map(|name| directory.join(name));
     // Minutes, if it were let.
     let args = "simulate --engine tick --workload mixed --cpus 4096 --duration 10s --svg";
     let mut child = rcu(args.split(' ').map(std::ffi::OsStr::new).chain([
         svg.as_os_str(),
+        "--csv".as_ref(),
+        csv.as_os_str(),
         "--json".as_ref(),
         document.as_os_str(),
     ]))
     .stdout(std::process::Stdio::piped())
     .spawn()
     .expect("the command starts");
-    // The file is opened when the handler is in place.
+    // Both are opened when the handler is in place.
     while !document.exists() || !svg.exists() {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::yield_now();
@@ -357,18 +359,18 @@ fn interrupted(svg: &std::path::Path) -> Value {
 #[test]
 fn an_interrupted_run_writes_what_there_is() {
     let directory = tempfile::tempdir().unwrap();
-    let document = interrupted(&directory.path().join("t.svg"));
+    let document = interrupted(directory.path());
     assert_eq!(document["interrupted"], true);
     assert!(document["runs"][0]["report"].is_null());
 }
 
-/// What was written was nothing, which is no picture.
+/// What was written was nothing, which is no picture and no table.
 #[test]
-fn an_interrupted_run_without_a_picture_emptied_the_one_that_was_there() {
+fn an_interrupted_run_without_results_emptied_the_files_of_an_older_one() {
     let directory = tempfile::tempdir().unwrap();
-    let svg = file(directory.path(), "t.svg", "old picture");
-    interrupted(&svg);
-    assert_eq!(std::fs::read_to_string(svg).unwrap(), "old picture");
+    let files = ["t.svg", "t.csv"].map(|name| file(directory.path(), name, "older"));
+    interrupted(directory.path());
+    assert_eq!(files.map(|path| std::fs::read_to_string(path).unwrap()), ["older"; 2]);
 }
 
 /// The schema had a report of each run, and each was run to its end.
