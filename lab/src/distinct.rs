@@ -1,5 +1,7 @@
 //! Lists in which each item is once: names of sources, metrics, settings.
 
+use indexmap::IndexMap;
+
 /// The items, each once, in the order in which they came first.
 pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
@@ -18,16 +20,14 @@ pub(crate) fn no_figure<'a>(
     many: &str,
 ) -> Option<String> {
     const NAMES_MAX: usize = 4;
-    let named: Vec<_> = missing.into_iter().collect();
-    let of_reason = |reason: &String| {
-        let names: Vec<&str> =
-            named.iter().filter(|(_, own)| own == reason).map(|(name, _)| *name).collect();
-        match names.len() {
-            count if count > NAMES_MAX => format!("{count} {many} ({reason})"),
-            _ => format!("{} ({reason})", names.join(", ")),
-        }
+    let mut named: IndexMap<String, Vec<&str>> = IndexMap::new();
+    for (name, reason) in missing {
+        named.entry(reason).or_default().push(name);
+    }
+    let of_reason = |(reason, names): (&String, &Vec<&str>)| match names.len() {
+        count if count > NAMES_MAX => format!("{count} {many} ({reason})"),
+        _ => format!("{} ({reason})", names.join(", ")),
     };
-    let reasons = distinct(named.iter().map(|(_, reason)| reason));
-    let reasons = reasons.into_iter().map(of_reason).collect::<Vec<_>>().join("; ");
+    let reasons = named.iter().map(of_reason).collect::<Vec<_>>().join("; ");
     (!named.is_empty()).then(|| format!("No figure: {reasons}."))
 }

@@ -3,10 +3,13 @@
 //! It takes less than a template does: a crate of templates comes with a parser of Rust, which
 //! takes longer to compile than all of this command's options.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
+
+use comfy_table::Table;
 
 use crate::plot::Chart;
 use crate::provenance::{ORIGIN, Provenance};
+use crate::record;
 
 /// The style of plots, which take their colours from it; and of the page around them.
 const STYLE_OF_PLOTS: &str = include_str!("plot.css");
@@ -26,22 +29,18 @@ pub(crate) fn page(provenance: &Provenance, body: &Markup) -> String {
 
 /// A table whose first column has names, and whose others have numbers. It can be wider than the
 /// window.
-pub(crate) fn figures<T: AsRef<str>>(
-    body: &mut Markup,
-    header: &[impl AsRef<str>],
-    rows: impl IntoIterator<Item = impl AsRef<[T]>>,
-) {
-    fn line(table: &mut Markup, name: &'static str, cells: &[impl AsRef<str>]) {
-        let class: [Attribute<'_>; 1] = [("class", &"n")];
-        table.element("tr", &[], |row| {
-            for (at, text) in cells.iter().enumerate() {
-                row.leaf(name, if at > 0 { &class } else { &[] }, text.as_ref());
-            }
-        });
-    }
+pub(crate) fn figures(body: &mut Markup, table: &Table) {
+    let (header, rows) = record::cells(table);
+    let lines = [("th", header)].into_iter().chain(rows.into_iter().map(|cells| ("td", cells)));
     let fill = |table: &mut Markup| {
-        line(table, "th", header);
-        rows.into_iter().for_each(|cells| line(table, "td", cells.as_ref()));
+        for (name, cells) in lines {
+            table.element("tr", &[], |row| {
+                for (at, text) in cells.iter().enumerate() {
+                    let number: &[Attribute<'_>] = if at > 0 { &[("class", &"n")] } else { &[] };
+                    row.leaf(name, number, text);
+                }
+            });
+        }
     };
     body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
 }
@@ -131,10 +130,10 @@ impl Markup {
         self.element(name, attributes, |inside| inside.text(text));
     }
 
-    /// Text.
+    /// Text, without the characters that mean something in markup or in an attribute's value.
     pub(crate) fn text(&mut self, text: impl Display) {
-        // Writing to a string cannot fail, and a `Display` that does has its beginning shown.
-        let _ = write!(Escaped(&mut self.text), "{text}");
+        let text = text.to_string().replace('&', "&amp;").replace('<', "&lt;");
+        self.text += &text.replace('>', "&gt;").replace('"', "&quot;");
     }
 
     /// A part that was made before.
@@ -177,24 +176,6 @@ impl Markup {
         let anchor = anchor.as_ref().map(|anchor| ("text-anchor", anchor as &dyn Display));
         let place: [Attribute<'_>; 2] = [("x", &x), ("y", &y)];
         self.leaf("text", &[class.as_slice(), &place, anchor.as_slice()].concat(), words);
-    }
-}
-
-/// Replaces the characters that mean something in markup or in an attribute's value.
-struct Escaped<'a>(&'a mut String);
-
-impl Write for Escaped<'_> {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        for character in text.chars() {
-            match character {
-                '&' => self.0.push_str("&amp;"),
-                '<' => self.0.push_str("&lt;"),
-                '>' => self.0.push_str("&gt;"),
-                '"' => self.0.push_str("&quot;"),
-                other => self.0.push(other),
-            }
-        }
-        Ok(())
     }
 }
 

@@ -6,13 +6,13 @@
 //! odd about them (duplicates, empty lines, lines that are not UTF-8) is counted and said, and
 //! stops nothing. Everything read is bounded.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use indexmap::IndexSet;
 use serde::Serialize;
 
 use crate::exit::{Failure, Result};
@@ -68,8 +68,7 @@ impl Census {
 
 /// Collects keys up to a limit and counts what is odd.
 struct Collector {
-    list: Vec<Box<[u8]>>,
-    seen: HashSet<Box<[u8]>>,
+    list: IndexSet<Box<[u8]>>,
     limit: usize,
     census: Census,
 }
@@ -77,8 +76,7 @@ struct Collector {
 impl Collector {
     fn new(source: String, limit: u32) -> Collector {
         Collector {
-            list: Vec::new(),
-            seen: HashSet::new(),
+            list: IndexSet::new(),
             limit: limit as usize,
             census: Census { source, ..Census::default() },
         }
@@ -86,7 +84,7 @@ impl Collector {
 
     /// Takes one key; says whether there is room for more.
     fn take(&mut self, key: &[u8]) -> bool {
-        if self.seen.contains(key) {
+        if self.list.contains(key) {
             self.census.duplicates += 1;
             return true;
         }
@@ -94,11 +92,9 @@ impl Collector {
             self.census.truncated = true;
             return false;
         }
-        let key: Box<[u8]> = key.into();
         self.census.bytes += key.len() as u64;
-        self.census.not_utf8 += u64::from(std::str::from_utf8(&key).is_err());
-        self.seen.insert(key.clone());
-        self.list.push(key);
+        self.census.not_utf8 += u64::from(std::str::from_utf8(key).is_err());
+        self.list.insert(key.into());
         true
     }
 
@@ -131,7 +127,7 @@ impl Collector {
             )));
         }
         self.census.count = self.list.len() as u64;
-        Ok(Keys { list: self.list.into(), census: self.census })
+        Ok(Keys { list: self.list.into_iter().collect(), census: self.census })
     }
 }
 
@@ -163,20 +159,19 @@ fn lines(mut reader: impl BufRead, name: &str, into: &mut Collector) -> Result<(
         if length == 0 {
             break;
         }
-        if line.last() == Some(&b'\n') {
-            line.pop();
-            if line.last() == Some(&b'\r') {
-                line.pop();
+        let key = match line.strip_suffix(b"\n") {
+            Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
+            None if length > LINE_BYTES_MAX => {
+                return Err(Failure::usage(format!(
+                    "{name}, line {number}: longer than {LINE_BYTES_MAX} bytes; a key file has one \
+                     key a line"
+                )));
             }
-        } else if length > LINE_BYTES_MAX {
-            return Err(Failure::usage(format!(
-                "{name}, line {number}: longer than {LINE_BYTES_MAX} bytes; a key file has one \
-                 key a line"
-            )));
-        }
-        if line.is_empty() {
+            None => &line,
+        };
+        if key.is_empty() {
             into.census.empty_lines += 1;
-        } else if !into.take(&line) {
+        } else if !into.take(key) {
             break;
         }
     }

@@ -155,15 +155,11 @@ fn run(cli: &Cli) -> Result<Exit> {
         return Err(Failure::usage("this command writes text; it has no JSON"));
     }
     let mut output = Output::new(&cli.output)?;
-    let exit = match &cli.sample {
-        None => dispatch(cli, &mut output)?,
-        Some(path) => {
-            let write = sampling::begin()?;
-            let exit = dispatch(cli, &mut output)?;
-            write(path)?;
-            exit
-        }
-    };
+    let sampling = cli.sample.as_ref().map(|_| sampling::begin()).transpose()?;
+    let exit = dispatch(cli, &mut output)?;
+    if let (Some(path), Some(write)) = (&cli.sample, sampling) {
+        write(path)?;
+    }
     output.finish()?;
     Ok(exit)
 }

@@ -27,7 +27,7 @@ pub(crate) enum Block {
 }
 
 /// The header and the rows of a table as its cells hold them, not as they are fitted to a window.
-fn cells(table: &Table) -> (Vec<String>, Vec<Vec<String>>) {
+pub(crate) fn cells(table: &Table) -> (Vec<String>, Vec<Vec<String>>) {
     let cells = |row: &Row| row.cell_iter().map(|cell| cell.content().replace('\n', " ")).collect();
     (table.header().map(cells).unwrap_or_default(), table.row_iter().map(cells).collect())
 }
@@ -82,23 +82,19 @@ fn markdown_row(cells: &[String]) -> String {
 /// The tables as comma-separated values (RFC 4180). Their first column is the heading above them,
 /// since tables of several shapes stand in one file; an empty line parts them.
 pub(crate) fn csv(blocks: &[Block], _: &Provenance) -> String {
-    let mut text = String::new();
-    let mut heading = "";
+    let (mut tables, mut heading) = (Vec::new(), "");
     for block in blocks {
         match block {
             Block::Heading(words) => heading = words,
             Block::Table(table) => {
-                if !text.is_empty() {
-                    text.push_str("\r\n");
-                }
                 let (header, rows) = cells(table);
-                text.push_str(&csv_row("table", &header));
-                rows.iter().for_each(|row| text.push_str(&csv_row(heading, row)));
+                let rows = rows.iter().map(|row| csv_row(heading, row));
+                tables.push(csv_row("table", &header) + &rows.collect::<String>());
             }
             _ => {}
         }
     }
-    text
+    tables.join("\r\n")
 }
 
 fn csv_row(first: &str, cells: &[String]) -> String {
@@ -131,10 +127,7 @@ pub(crate) fn page(blocks: &[Block], provenance: &Provenance) -> String {
             Block::Heading(heading) => body.leaf("h2", &[], heading),
             Block::Paragraph(paragraph) => body.leaf("p", &[], paragraph),
             Block::Entries(entries) => html::definitions(&mut body, entries),
-            Block::Table(table) => {
-                let (header, rows) = cells(table);
-                html::figures(&mut body, &header, rows);
-            }
+            Block::Table(table) => html::figures(&mut body, table),
             Block::Picture(picture) => body.append(picture),
         }
     }

@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 
 use super::rank::Side;
+use super::report::Report;
 use crate::html::{Attribute, Markup};
 
 const WIDTH: f64 = 1_200.0;
-const ROW: usize = 18;
+const ROW: f64 = 18.0;
 /// Boxes narrower than this are left out, and those above so many.
 const WIDTH_MIN: f64 = 1.0;
 const DEPTH_MAX: usize = 1_000;
@@ -42,63 +43,53 @@ impl Node {
         root
     }
 
-    /// Rows of boxes that are wide enough on this side.
-    fn depth(&self, side: usize, least: f64) -> usize {
-        let below = self.children.values().filter(|child| child.cost[side] >= least);
-        1 + below.map(|child| child.depth(side, least)).max().unwrap_or(0)
-    }
-}
-
-/// Draws the graph of this label, as wide as the side of this number, before or after, says.
-/// `written` puts costs into words.
-pub(super) fn draw(
-    body: &mut Markup,
-    label: &str,
-    (sides, side): (&[Side; 2], usize),
-    written: &dyn Fn(f64) -> String,
-) {
-    let root = Node::of(sides);
-    let scale = WIDTH / root.cost[side];
-    let height = root.depth(side, WIDTH_MIN / scale) * ROW;
-    let view = format!("0 0 {WIDTH} {height}");
-    let picture = Picture { side, scale, height, written };
-    let head: [Attribute<'_>; 4] =
-        [("viewBox", &view), ("role", &"img"), ("class", &"flame"), ("aria-label", &label)];
-    body.element("svg", &head, |svg| picture.boxes(svg, "all", &root, 0.0, 0));
-}
-
-struct Picture<'a> {
-    side: usize,
-    scale: f64,
-    height: usize,
-    written: &'a dyn Fn(f64) -> String,
-}
-
-impl Picture<'_> {
-    fn boxes(&self, svg: &mut Markup, name: &str, node: &Node, x: f64, row: usize) {
-        let width = node.cost[self.side] * self.scale;
-        let y = self.height - (row + 1) * ROW;
-        let [before, after] = node.cost.map(self.written);
-        svg.element("g", &[], |group| {
-            group.leaf("title", &[], format_args!("{name}: {before} before, {after} after"));
-            let place = [x, width].map(|number| format!("{number:.1}"));
-            let fill = colour(node.cost);
-            group.rect(&[("fill", &fill)], [&place[0], &y, &place[1], &(ROW - 1)]);
-            let letters = (width / LETTER) as usize;
-            if letters > 3 {
-                let text = shortened(name, letters);
-                group.label(None, format_args!("{:.1}", x + 2.0), y + 13, None, text);
-            }
-        });
-        let mut x = x;
-        for (name, child) in &node.children {
-            let width = child.cost[self.side] * self.scale;
+    /// The boxes of this function and of its callees, those that are wide enough.
+    fn boxes<'n>(
+        &'n self,
+        name: &'n str,
+        (side, scale): (usize, f64),
+        [mut x, row]: [f64; 2],
+        all: &mut Vec<Drawn<'n>>,
+    ) {
+        all.push((name, self.cost, [x, row]));
+        for (name, child) in &self.children {
+            let width = child.cost[side] * scale;
             if width >= WIDTH_MIN {
-                self.boxes(svg, name, child, x, row + 1);
+                child.boxes(name, (side, scale), [x, row + 1.0], all);
             }
             x += width;
         }
     }
+}
+
+/// A box: its function, what that costs, and how far it is from the left and in which row.
+type Drawn<'n> = (&'n str, [f64; 2], [f64; 2]);
+
+/// Draws the graph of this label, as wide as the side of this number, before or after, says.
+pub(super) fn draw(body: &mut Markup, label: &str, report: &Report, side: usize) {
+    let root = Node::of(&report.sides);
+    let scale = WIDTH / root.cost[side];
+    let mut boxes = Vec::new();
+    root.boxes("all", (side, scale), [0.0; 2], &mut boxes);
+    let height = boxes.iter().map(|(.., [_, row])| (row + 1.0) * ROW).fold(0.0, f64::max);
+    let view = format!("0 0 {WIDTH} {height}");
+    let head: [Attribute<'_>; 4] =
+        [("viewBox", &view), ("role", &"img"), ("class", &"flame"), ("aria-label", &label)];
+    let draw = |group: &mut Markup, (name, cost, [x, row]): Drawn<'_>| {
+        let (width, y) = (cost[side] * scale, height - (row + 1.0) * ROW);
+        let [before, after] = cost.map(|cost| report.written(cost));
+        group.leaf("title", &[], format_args!("{name}: {before} before, {after} after"));
+        let place = [x, width].map(|number| format!("{number:.1}"));
+        group.rect(&[("fill", &colour(cost))], [&place[0], &y, &place[1], &(ROW - 1.0)]);
+        let letters = (width / LETTER) as usize;
+        if letters > 3 {
+            let text = shortened(name, letters);
+            group.label(None, format_args!("{:.1}", x + 2.0), y + 13.0, None, text);
+        }
+    };
+    body.element("svg", &head, |svg| {
+        boxes.into_iter().for_each(|each| svg.element("g", &[], |group| draw(group, each)));
+    });
 }
 
 /// White where nothing changed, to red or blue where all of it is new or gone.
@@ -106,11 +97,8 @@ fn colour([before, after]: [f64; 2]) -> String {
     let most = before.max(after).max(f64::MIN_POSITIVE);
     let change = (after - before) / most;
     let rest = (255.0 * (1.0 - change.abs()).max(0.25)) as u8;
-    if change >= 0.0 {
-        format!("rgb(255,{rest},{rest})")
-    } else {
-        format!("rgb({rest},{rest},255)")
-    }
+    let (red, blue) = if change >= 0.0 { (255, rest) } else { (rest, 255) };
+    format!("rgb({red},{rest},{blue})")
 }
 
 /// The end of a name says more than its beginning.
@@ -125,29 +113,32 @@ pub(super) fn shortened(name: &str, letters: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stacks::Profile;
+    use super::super::Scale;
+    use super::super::rank::tests::side;
     use super::*;
     use crate::html;
 
     #[test]
     fn boxes_are_as_wide_as_their_cost_and_coloured_by_their_growth() {
-        let side = |text, unit_cost| Side { profile: Profile::parse(text).unwrap(), unit_cost };
         let sides =
             [side("main;read 1\nmain;gone 1\n", 10.0), side("main;read 1\nmain;<new> 3\n", 20.0)];
-        let mut markup = Markup::default();
-        draw(&mut markup, "flames", (&sides, 1), &|cost| format!("{cost:.0}"));
-        // `--pictures` wrote nothing.
-        let label = html::picture(&markup).map(|(label, _)| label.to_owned());
-        assert_eq!(label.as_deref(), Some("flames"));
-        let svg = markup.into_string();
-        assert!(svg.contains("main: 10 before, 20 after"), "{svg}");
-        assert!(svg.contains("&lt;new&gt;: 0 before, 15 after"), "{svg}");
+        let report = Report { sides, scale: Scale::SamplesPerUnit };
+        let drawn = |side| {
+            let mut markup = Markup::default();
+            draw(&mut markup, "flames", &report, side);
+            // `--pictures` wrote nothing.
+            let label = html::picture(&markup).map(|(label, _)| label.to_owned());
+            assert_eq!(label.as_deref(), Some("flames"));
+            markup.into_string()
+        };
+        let svg = drawn(1);
+        assert!(svg.contains("main: 10.0 before, 20.0 after"), "{svg}");
+        assert!(svg.contains("&lt;new&gt;: 0.00 before, 15.0 after"), "{svg}");
         assert!(svg.contains("width=\"900.0\""), "three quarters are new: {svg}");
         assert!(svg.contains("rgb(255,63,63)") && !svg.contains("gone"), "{svg}");
-        let mut markup = Markup::default();
-        draw(&mut markup, "flames", (&sides, 0), &|cost| format!("{cost:.0}"));
-        let svg = markup.into_string();
-        assert!(svg.contains("gone: 5 before, 0 after") && svg.contains("rgb(63,63,255)"), "{svg}");
+        let svg = drawn(0);
+        assert!(svg.contains("gone: 5.00 before, 0.00 after"), "{svg}");
+        assert!(svg.contains("rgb(63,63,255)"), "{svg}");
     }
 
     #[test]

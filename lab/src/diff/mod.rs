@@ -10,6 +10,7 @@ mod report;
 mod sample;
 mod stacks;
 
+use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::compare::load::{Key, Load, Program, Run};
 use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
 use rank::Side;
+use report::Report;
 use sample::Sampler;
 use stacks::Profile;
 
@@ -85,8 +87,7 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result {
         let message = "--work-a and --work-b are for files; a load tells its own work";
         return Err(Failure::usage(message));
     }
-    let (sides, scale) = measure(args, inputs, output)?;
-    let report = report::Report { names: [&args.a, &args.b], sides, scale };
+    let report = measure(args, inputs, output)?;
     report.print(args.top, output);
     output.json(report::SCHEMA, [report.document()]);
     Ok(())
@@ -110,27 +111,17 @@ impl Input {
     }
 }
 
-fn measure(args: &DiffArgs, inputs: [Input; 2], output: &mut Output) -> Result<([Side; 2], Scale)> {
-    let loads = inputs.iter().filter(|input| matches!(input, Input::Load(..))).count();
-    let scale = match (loads, args.work_a) {
-        (2, _) => Scale::NanosecondsPerOperation,
-        (_, Some(_)) => Scale::SamplesPerUnit,
+fn measure(args: &DiffArgs, [a, b]: [Input; 2], output: &mut Output) -> Result<Report> {
+    let scale = match (&a, &b, args.work_a) {
+        (Input::Load(..), Input::Load(..), _) => Scale::NanosecondsPerOperation,
+        (_, _, Some(_)) => Scale::SamplesPerUnit,
         _ => Scale::Percent,
     };
-    let sampler = args.sampler.unwrap_or_else(|| match loads {
-        0 => Sampler::Signal,
-        _ => Sampler::choose(),
-    });
-    let works = [args.work_a, args.work_b];
-    let mut sides = Vec::new();
-    for (input, work) in inputs.into_iter().zip(works) {
+    let sampler = LazyCell::new(|| args.sampler.unwrap_or_else(Sampler::choose));
+    let mut side = |name: &String, input, work: Option<u64>| {
         let (profile, told) = match input {
             Input::File(profile) => (profile, Run::default()),
-            Input::Load(load, program) => {
-                let folder = tempfile::tempdir()
-                    .map_err(|error| Failure::io("cannot make a folder for samples", error))?;
-                sampler.sample(&load, &program, folder.path())?
-            }
+            Input::Load(load, program) => sampler.sample(&load, &program)?,
         };
         if output.interrupt.requested() {
             return Err(Failure::interrupted());
@@ -148,10 +139,10 @@ fn measure(args: &DiffArgs, inputs: [Input; 2], output: &mut Output) -> Result<(
             Scale::SamplesPerUnit => samples as f64 / work.unwrap_or(1) as f64,
             Scale::Percent => 100.0,
         };
-        sides.push(Side { profile, unit_cost });
-    }
-    let sides = sides.try_into().expect("there are two inputs");
-    Ok((sides, scale))
+        Ok(Side { name: name.clone(), samples, unit_cost, profile })
+    };
+    let sides = [side(&args.a, a, args.work_a)?, side(&args.b, b, args.work_b)?];
+    Ok(Report { sides, scale })
 }
 
 /// The CPU time of the first operation in a document, or the time that it takes: samples are of CPU

@@ -7,17 +7,21 @@ use serde::Serialize;
 use super::stacks::Profile;
 
 /// One side: its samples, and what a unit of its work costs in all.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Side {
-    pub(super) profile: Profile,
+    /// As typed.
+    pub(super) name: String,
+    pub(super) samples: u64,
     /// Nanoseconds, samples, or 100 per cent, as the scale says.
     pub(super) unit_cost: f64,
+    #[serde(skip)]
+    pub(super) profile: Profile,
 }
 
 impl Side {
     /// What one sample stands for.
     pub(super) fn cost_of_sample(&self) -> f64 {
-        self.unit_cost / self.profile.samples() as f64
+        self.unit_cost / self.samples as f64
     }
 }
 
@@ -41,11 +45,8 @@ impl Growth {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    own: [u64; 2],
-    total: [u64; 2],
-}
+/// Samples on both sides: in a function itself, and in it and what it calls.
+type Counts = ([u64; 2], [u64; 2]);
 
 /// All functions, the one that grew most first.
 pub(super) fn rank(sides: &[Side; 2]) -> Vec<Growth> {
@@ -54,20 +55,20 @@ pub(super) fn rank(sides: &[Side; 2]) -> Vec<Growth> {
         for (stack, count) in &side.profile.stacks {
             // A function that calls itself is in a stack once.
             for function in stack.iter().map(String::as_str).collect::<BTreeSet<_>>() {
-                counts.entry(function).or_default().total[number] += count;
+                counts.entry(function).or_default().1[number] += count;
             }
             if let Some(leaf) = stack.last() {
-                counts.entry(leaf).or_default().own[number] += count;
+                counts.entry(leaf).or_default().0[number] += count;
             }
         }
     }
     let each = [sides[0].cost_of_sample(), sides[1].cost_of_sample()];
     let cost = |counts: [u64; 2]| [0, 1].map(|side| counts[side] as f64 * each[side]);
-    let growth = |(function, counts): (&str, Counts)| {
-        let [before, after] = cost(counts.own);
-        let [total_before, total_after] = cost(counts.total);
+    let growth = |(function, (own, total)): (&str, Counts)| {
+        let [before, after] = cost(own);
+        let [total_before, total_after] = cost(total);
         // The variance of a number of samples is about that number.
-        let variance = |side: usize| counts.own[side] as f64 * each[side] * each[side];
+        let variance = |side: usize| own[side] as f64 * each[side] * each[side];
         let error = 1.96 * (variance(0) + variance(1)).sqrt();
         let function = function.to_owned();
         Growth { function, before, after, error, total_before, total_after }
@@ -78,11 +79,12 @@ pub(super) fn rank(sides: &[Side; 2]) -> Vec<Growth> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn side(text: &str, unit_cost: f64) -> Side {
-        Side { profile: Profile::parse(text).unwrap(), unit_cost }
+    pub(in crate::diff) fn side(text: &str, unit_cost: f64) -> Side {
+        let profile = Profile::parse(text).unwrap();
+        Side { name: String::new(), samples: profile.samples(), unit_cost, profile }
     }
 
     #[test]

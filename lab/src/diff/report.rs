@@ -13,16 +13,15 @@ pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/diff", 1);
 
 /// Both sides, measured.
 #[derive(Debug)]
-pub(super) struct Report<'a> {
-    pub(super) names: [&'a str; 2],
+pub(super) struct Report {
     pub(super) sides: [Side; 2],
     pub(super) scale: Scale,
 }
 
 const HEADER: [&str; 6] = ["", "A", "B", "growth", "±", "with callees"];
 
-impl Report<'_> {
-    fn written(&self, cost: f64) -> String {
+impl Report {
+    pub(super) fn written(&self, cost: f64) -> String {
         match self.scale {
             Scale::NanosecondsPerOperation => units::nanoseconds(cost),
             Scale::SamplesPerUnit => units::ratio(cost),
@@ -31,10 +30,9 @@ impl Report<'_> {
     }
 
     fn explanation(&self) -> String {
-        let [a, b] = [0, 1].map(|side| {
-            let Side { profile, unit_cost } = &self.sides[side];
-            let samples = units::count(profile.samples());
-            format!("{}: {samples} samples, {}", self.names[side], self.written(*unit_cost))
+        let [a, b] = self.sides.each_ref().map(|Side { name, samples, unit_cost, .. }| {
+            let samples = units::count(*samples);
+            format!("{name}: {samples} samples, {}", self.written(*unit_cost))
         });
         let scale = match self.scale {
             Scale::NanosecondsPerOperation => "nanoseconds of an operation in one run, by samples",
@@ -94,24 +92,12 @@ impl Report<'_> {
     }
 
     pub(super) fn document(&self) -> Value {
-        let side = |number: usize| {
-            json!({
-                "name": self.names[number],
-                "samples": self.sides[number].profile.samples(),
-                "unit_cost": self.sides[number].unit_cost,
-            })
-        };
-        json!({
-            "a": side(0),
-            "b": side(1),
-            "scale": self.scale,
-            "functions": rank(&self.sides),
-        })
+        let [a, b] = &self.sides;
+        json!({ "a": a, "b": b, "scale": self.scale, "functions": rank(&self.sides) })
     }
 
     fn graph(&self, title: &str, side: usize) -> Markup {
-        let written = |cost| self.written(cost);
-        html::titled(title, |part| flame::draw(part, title, (&self.sides, side), &written))
+        html::titled(title, |part| flame::draw(part, title, self, side))
     }
 
     /// More functions than a window has room for, with their whole names.
@@ -119,6 +105,7 @@ impl Report<'_> {
         /// Beyond that a table is nothing to read.
         const FUNCTIONS: usize = 40;
         let rows = self.ends(FUNCTIONS).into_iter().map(|each| self.cells(&each));
-        html::titled("Functions", |part| html::figures(part, &HEADER, rows))
+        let table = output::table(&HEADER, [], rows);
+        html::titled("Functions", |part| html::figures(part, &table))
     }
 }

@@ -4,7 +4,6 @@
 //! option that is not shown, writes collapsed stacks when the command is over. Another program can
 //! be sampled so if it is a version of `rcu` that has this option.
 
-use std::path::Path;
 use std::process::{Command, Output};
 
 use super::stacks::Profile;
@@ -31,41 +30,34 @@ impl Sampler {
     }
 
     /// Runs the load, and reads its samples and its figures.
-    pub(super) fn sample(
-        self,
-        load: &Load,
-        program: &Program,
-        folder: &Path,
-    ) -> Result<(Profile, Run)> {
-        let data = folder.join("samples");
-        let mut command = match self {
-            Sampler::Perf => {
-                let mut command = perf("record --quiet --event cpu-clock:u --freq 499");
-                command.args(["--call-graph", "dwarf,8192", "--output"]).arg(&data);
-                command.arg("--").arg(&program.path);
-                command
-            }
-            Sampler::Signal => Command::new(&program.path),
-        };
+    pub(super) fn sample(self, load: &Load, program: &Program) -> Result<(Profile, Run)> {
+        let folder = tempfile::tempdir()
+            .map_err(|error| Failure::io("cannot make a folder for samples", error))?;
+        let data = folder.path().join("samples");
+        let mut command = Command::new(&program.path);
         command.args(load.arguments(false));
-        if self == Sampler::Signal {
-            command.arg("--sample").arg(&data);
+        match self {
+            Sampler::Signal => {
+                command.arg("--sample").arg(&data);
+            }
+            Sampler::Perf => {
+                let mut record = perf("record --quiet --event cpu-clock:u --freq 499");
+                record.args(["--call-graph", "dwarf,8192", "--output"]).arg(&data).arg("--");
+                record.arg(command.get_program()).args(command.get_args());
+                command = record;
+            }
         }
         let output = run(&mut command)?;
         let document = serde_json::from_slice(&output.stdout).map_err(|_| said(load, &output))?;
         let told = Run::of(&document).map_err(Failure::undecided)?;
-        let profile = match self {
-            Sampler::Signal => Profile::read(&data)?,
-            Sampler::Perf => {
-                let mut script = perf("script --fields comm,tid,time,ip,sym,dso --input");
-                let script = run(script.arg(&data))?;
-                let text = String::from_utf8_lossy(&script.stdout);
-                Profile::parse(&text).map_err(|reason| {
-                    Failure::undecided(format!("{load}: perf script: {reason}"))
-                })?
-            }
-        };
-        Ok((profile, told))
+        if self == Sampler::Signal {
+            return Ok((Profile::read(&data)?, told));
+        }
+        let mut script = perf("script --fields comm,tid,time,ip,sym,dso --input");
+        let script = run(script.arg(&data))?;
+        let profile = Profile::parse(&String::from_utf8_lossy(&script.stdout));
+        let wrong = |reason| Failure::undecided(format!("{load}: perf script: {reason}"));
+        Ok((profile.map_err(wrong)?, told))
     }
 }
 

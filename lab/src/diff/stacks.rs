@@ -62,18 +62,13 @@ impl Profile {
 
 fn of_collapsed(text: &str) -> Result<Profile, String> {
     let mut profile = Profile::default();
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    for (number, line) in lines {
-        let (stack, count) = line
-            .trim()
-            .rsplit_once(' ')
-            .and_then(|(stack, count)| Some((stack, count.parse().ok()?)))
-            .ok_or_else(|| {
-                format!(
-                    "line {}: neither perf script nor a collapsed stack, as in `main;work 12`",
-                    number + 1
-                )
-            })?;
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let stack = line.trim().rsplit_once(' ');
+        let counted = stack.and_then(|(stack, count)| Some((stack, count.parse().ok()?)));
+        let Some((stack, count)) = counted else {
+            let what = "neither perf script nor a collapsed stack, as in `main;work 12`";
+            return Err(format!("line {number}: {what}"));
+        };
         profile.add(stack.split(';').map(|frame| short(frame).to_owned()).collect(), count);
     }
     Ok(profile)

@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use comfy_table::Table;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -64,21 +63,13 @@ pub(crate) struct OutputArgs {
     pub(crate) host_name: bool,
 }
 
-/// Where the JSON goes.
-#[derive(Debug)]
-enum Sink {
-    Stdout,
-    File(ResultFile),
-}
-
 /// Puts the record into another form.
 type Form = fn(&[Block], &Provenance) -> String;
 
 /// The one way out for everything that a command has to say.
 pub(crate) struct Output {
-    stdout: AutoStream<io::Stdout>,
-    stderr: AutoStream<io::Stderr>,
-    json: Option<Sink>,
+    /// Where the document goes, if it is asked for: into a file, or to standard output.
+    json: Option<Option<ResultFile>>,
     /// Files for the record in other forms.
     forms: Vec<(Form, ResultFile)>,
     /// The page and the folder for pictures.
@@ -115,8 +106,8 @@ impl Output {
         let mut opened = Opened::new();
         let json = match &args.json {
             None => None,
-            Some(path) if path == Path::new("-") => Some(Sink::Stdout),
-            Some(path) => Some(Sink::File(ResultFile::open(&mut opened, "--json", path)?)),
+            Some(path) if path == Path::new("-") => Some(None),
+            Some(path) => Some(Some(ResultFile::open(&mut opened, "--json", path)?)),
         };
         let mut forms = Vec::new();
         for (form, flag, path) in [
@@ -132,9 +123,7 @@ impl Output {
             prepare(folder)?;
         }
         Ok(Output {
-            stdout: AutoStream::auto(io::stdout()),
-            stderr: AutoStream::auto(io::stderr()),
-            muted: matches!(json, Some(Sink::Stdout)),
+            muted: matches!(json, Some(None)),
             json,
             opened,
             written: Ok(()),
@@ -192,7 +181,11 @@ impl Output {
             }
         }
         for (form, mut file) in mem::take(&mut self.forms) {
-            written = written.and(file.write(&form(&self.record, &self.provenance)));
+            let text = form(&self.record, &self.provenance);
+            // A run that was stopped before it had a table leaves those of an older one.
+            if !text.is_empty() || !self.was_interrupted() {
+                written = written.and(file.write(&text));
+            }
         }
         if let Some(page) = self.page.take().filter(|_| written.is_ok()) {
             self.note(format_args!("the page is in {}", page.display()));
@@ -255,10 +248,7 @@ impl Output {
         if self.written.is_err() && !self.owes_files() {
             return;
         }
-        let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
-        // A note that cannot be written has no thread to read it.
-        let stderr = &mut self.stderr;
-        let _ = self.progress.suspend(|| writeln!(stderr, "{style}note:{style:#} {text}"));
+        self.progress.suspend(|| tell("note", AnsiColor::Yellow, text));
     }
 
     /// Writes a document of this schema to the JSON sink, if there is one: the members of these
@@ -268,12 +258,12 @@ impl Output {
         let origin = json!({ "provenance": &self.provenance });
         let text = format!("{:#}\n", schema.document(parts.into_iter().chain([origin])));
         match sink {
-            Sink::Stdout => {
+            None => {
                 let mut stdout = io::stdout().lock();
                 let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
                 self.on_stdout(written);
             }
-            Sink::File(file) => {
+            Some(file) => {
                 self.written = mem::replace(&mut self.written, Ok(())).and(file.write(&text));
             }
         }
@@ -336,7 +326,7 @@ impl Output {
     fn write(&mut self, text: &str) {
         self.has_written = true;
         if !self.muted {
-            let stdout = &mut self.stdout;
+            let mut stdout = anstream::stdout();
             let write = || stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
             let written = self.progress.suspend(write);
             self.on_stdout(written);
@@ -394,9 +384,13 @@ fn is_reader_gone() -> bool {
 
 /// Writes an error message to standard error.
 pub(crate) fn print_error(text: impl Display) {
-    let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-    // An error that cannot be written has no thread to read it; the exit code still tells.
-    let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
+    tell("error", AnsiColor::Red, text);
+}
+
+fn tell(kind: &str, colour: AnsiColor, text: impl Display) {
+    let style = Style::new().bold().fg_color(Some(colour.into()));
+    // What cannot be written has no thread to read it; of an error the exit code still tells.
+    let _ = writeln!(anstream::stderr(), "{style}{kind}:{style:#} {text}");
 }
 
 #[cfg(test)]

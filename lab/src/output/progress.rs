@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bench::Host;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -35,10 +35,8 @@ impl Host for Output {
 /// tick would disturb what is being measured.
 #[derive(Debug)]
 pub(crate) struct Progress {
+    /// Its length is the total, in microseconds.
     bar: ProgressBar,
-    start: Instant,
-    total: Duration,
-    done: Duration,
     /// When the next line is due, where there is no bar.
     next_line: Duration,
 }
@@ -55,11 +53,11 @@ impl Progress {
         } else {
             ProgressDrawTarget::hidden()
         };
-        let bar = ProgressBar::with_draw_target(Some(total.as_millis() as u64), target);
+        let bar = ProgressBar::with_draw_target(Some(total.as_micros() as u64), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {prefix}  {wide_msg}") {
             bar.set_style(style);
         }
-        Progress { bar, start: Instant::now(), total, done: Duration::ZERO, next_line: FIRST_LINE }
+        Progress { bar, next_line: FIRST_LINE }
     }
 
     /// Shows a run of about `total`.
@@ -80,24 +78,24 @@ impl Progress {
 
     /// Says that `by` more of the total is done.
     pub(crate) fn advance(&mut self, by: Duration) {
-        self.done += by;
+        self.bar.inc(by.as_micros() as u64);
         self.draw();
     }
 
     /// Says that the total is longer by `by` than was known before.
     pub(crate) fn expect_more(&mut self, by: Duration) {
-        self.total += by;
-        self.bar.set_length(self.total.as_millis() as u64);
+        self.bar.inc_length(by.as_micros() as u64);
     }
 
     /// Draws what is left now.
     pub(crate) fn draw(&mut self) {
+        let (total, done) = (self.bar.length().unwrap_or(0), self.bar.position());
         // On a busy machine everything takes longer than planned, and what is left will too.
-        let planned = self.total.saturating_sub(self.done).as_secs_f64();
-        let elapsed = self.start.elapsed();
+        let planned = total.saturating_sub(done) as f64 / 1e6;
+        let elapsed = self.bar.elapsed();
         // What took a moment only tells little.
-        let slower = match self.done * 20 > self.total {
-            true => elapsed.as_secs_f64() / self.done.as_secs_f64().max(1.0),
+        let slower = match done * 20 > total {
+            true => elapsed.as_secs_f64() / (done as f64 / 1e6).max(1.0),
             false => 1.0,
         };
         let left = match (planned * slower.max(1.0)).ceil() {
@@ -105,7 +103,6 @@ impl Progress {
             seconds => format!("{seconds:>3} s left"),
         };
         self.bar.set_prefix(left.clone());
-        self.bar.set_position(self.done.as_millis() as u64);
         if self.bar.is_hidden() && self.is_line_due(elapsed) {
             // A line that cannot be written has no thread to read it.
             let _ = writeln!(io::stderr(), "{}: {}", left.trim_start(), self.bar.message());
@@ -114,7 +111,7 @@ impl Progress {
 
     /// Whether a line is due at this time of the run; if so, when the next one is.
     fn is_line_due(&mut self, elapsed: Duration) -> bool {
-        let is_due = !self.total.is_zero() && elapsed >= self.next_line;
+        let is_due = self.bar.length() != Some(0) && elapsed >= self.next_line;
         if is_due {
             self.next_line = elapsed + LINE_EVERY;
         }

@@ -40,15 +40,12 @@ pub(super) fn of(block: &Block, width: u16) -> String {
 
 /// A plot in block characters: its title up to the first semicolon, since the rest is about marks
 /// that a terminal does not show; names, bars, figures, and below them the axis.
-fn drawn(Chart { title, axis, marks, rows }: &Chart, width: usize) -> String {
-    let longest = |of: fn(&Interval) -> &str| {
-        let letters = rows.iter().map(|row| of(row).chars().count()).max();
-        letters.unwrap_or(0).min(width / 3)
-    };
-    let (name, text) = (longest(|row| &row.name), longest(|row| &row.text));
+fn drawn(chart: &Chart, width: usize) -> String {
+    let Chart { title, axis, marks, rows, .. } = chart;
+    let [name, text] = chart.letters().map(|letters| letters.min(width / 3));
     let cells = width.saturating_sub(name + text + 4).max(8);
     let row = |row: &Interval| {
-        let shares = [row.low, row.value, row.high].map(|at| axis.scale.share(marks, at));
+        let shares = [row.low, row.value, row.high].map(|at| chart.share(at));
         let drawn = match axis.scale {
             Scale::Bars => bar(shares[1], cells),
             _ => interval(shares.map(|share| ((share * cells as f64) as usize).min(cells - 1))),
@@ -96,23 +93,19 @@ pub(super) fn draws() -> bool {
 pub(crate) fn wrap(label: &str, text: &str, indent: usize, width: usize) -> String {
     let mut wrapped = format!("{label:<indent$}");
     let mut column = wrapped.chars().count();
-    let mut line_is_empty = true;
-    for word in text.split_whitespace() {
+    for (number, word) in text.split_whitespace().enumerate() {
         let length = word.chars().count();
-        if !line_is_empty && column + 1 + length > width {
-            wrapped.push('\n');
-            wrapped.push_str(&" ".repeat(indent));
+        if number > 0 && column + 1 + length > width {
+            wrapped += &format!("\n{:indent$}", "");
             column = indent;
-        } else if !line_is_empty {
+        } else if number > 0 {
             wrapped.push(' ');
             column += 1;
         }
-        wrapped.push_str(word);
+        wrapped += word;
         column += length;
-        line_is_empty = false;
     }
-    wrapped.push('\n');
-    wrapped
+    wrapped + "\n"
 }
 
 /// As much of a text as so many characters have room for.
@@ -152,8 +145,8 @@ mod tests {
         let row = |name, value| Interval::of(name, true, [value; 3], "1.00 ns".to_owned());
         let rows = vec![row("a", 1.0), row("a longer name", 0.5)];
         let axis = Axis::new("time", Scale::Bars, |value| value.to_string());
-        let title = "Reads; hollow: published".to_owned();
-        let text = drawn(&Chart { title, axis, marks: vec![0.0, 1.0], rows }, 40);
+        let chart = Chart::new("Reads; hollow: published", axis, rows).unwrap();
+        let text = drawn(&chart, 40);
         let expected = [
             "Reads",
             "a              ████████████████  1.00 ns",

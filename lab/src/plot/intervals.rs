@@ -71,13 +71,9 @@ impl Axis {
     pub(super) fn marks(&self, values: impl Iterator<Item = f64>) -> Vec<f64> {
         let values = values.chain(self.guides.iter().copied());
         let values: Vec<f64> = values.filter(|value| self.scale.has(*value)).collect();
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        match self.scale {
-            _ if values.is_empty() => Vec::new(),
-            Scale::Bars => self.scale.marks(0.0, most),
-            _ => self.scale.marks(least, most),
-        }
+        let end = |of: fn(f64, f64) -> f64| values.iter().copied().reduce(of);
+        let (Some(least), Some(most)) = (end(f64::min), end(f64::max)) else { return Vec::new() };
+        self.scale.marks(if self.scale == Scale::Bars { 0.0 } else { least }, most)
     }
 }
 
@@ -103,29 +99,22 @@ impl Scale {
     }
 
     fn place(self, value: f64) -> f64 {
-        match self {
-            Scale::Linear | Scale::Bars | Scale::Spans => value,
-            Scale::Logarithmic => value.max(f64::MIN_POSITIVE).log10(),
-        }
+        if self == Scale::Logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value }
     }
 
     /// The marks, from the first to the last: all values lie between them.
     fn marks(self, least: f64, most: f64) -> Vec<f64> {
-        match self {
-            Scale::Linear | Scale::Bars | Scale::Spans => {
-                let step = round_step((most - least) / 5.0);
-                let (first, last) = ((least / step).floor() as i64, (most / step).ceil() as i64);
-                (first..=last.max(first + 1)).map(|mark| mark as f64 * step).collect()
-            }
-            Scale::Logarithmic => {
-                let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
-                (first..=last.max(first + 1)).map(|power| 10_f64.powi(power)).collect()
-            }
+        if self == Scale::Logarithmic {
+            let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+            return (first..=last.max(first + 1)).map(|power| 10_f64.powi(power)).collect();
         }
+        let step = round_step((most - least) / 5.0);
+        let (first, last) = ((least / step).floor() as i64, (most / step).ceil() as i64);
+        (first..=last.max(first + 1)).map(|mark| mark as f64 * step).collect()
     }
 }
 
-/// What a terminal draws of a plot: how wide it is, the terminal says.
+/// A plot of rows over an axis, in a picture or in a terminal: how wide it is there, that says.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     pub(crate) title: String,
@@ -133,119 +122,120 @@ pub(crate) struct Chart {
     /// The first is the lowest, and the last the highest.
     pub(crate) marks: Vec<f64>,
     pub(crate) rows: Vec<Interval>,
-}
-
-/// Where the plot is within the picture, and where values are within the plot.
-struct Frame<'a> {
-    axis: &'a Axis,
-    marks: Vec<f64>,
-    left: f64,
-    right: f64,
-    /// How high a row is.
-    row: f64,
-    /// Names and figures stand above the rows, and not beside them.
+    /// From where to where it is in a picture.
+    sides: [f64; 2],
+    /// Names and figures stand above the rows there, and not beside them.
     above: bool,
 }
 
-impl Frame<'_> {
-    fn x(&self, value: f64) -> f64 {
-        self.left + (self.right - self.left) * self.axis.scale.share(&self.marks, value)
-    }
-}
-
 /// Draws the rows below what they are. The pointer over one shows its figures.
-pub(crate) fn intervals(title: &str, axis: Axis, mut rows: Vec<Interval>) -> Markup {
+pub(crate) fn intervals(title: &str, axis: Axis, rows: Vec<Interval>) -> Markup {
     let mut part = Markup::default();
-    // What could not be measured has no place.
-    rows.retain(|row| row.value.is_finite());
-    let values =
-        rows.iter().flat_map(|row| [row.value, row.low, row.high].into_iter().chain(row.published));
-    let marks = axis.marks(values);
-    if marks.is_empty() {
-        return part;
-    }
-    let longest = |of: fn(&Interval) -> &str| {
-        rows.iter().map(|row| of(row).chars().count()).max().unwrap_or(0)
-    };
-    let (name, text) = (longest(|row| &row.name), longest(|row| &row.text));
-    let above = name > NAME_LETTERS || name + text > LETTERS / 2;
-    let (left, beside) = match above {
-        true => (16.0, 30.0),
-        false => (room(rows.iter().map(|row| &*row.name)), 16.0 + LETTER * text as f64),
-    };
-    let row = if above { BAR + 18.0 } else { BAR };
-    let frame = Frame { axis: &axis, marks, left, right: WIDTH - beside, row, above };
-    let bottom = row * rows.len() as f64 + 4.0;
+    let Some(chart) = Chart::new(title, axis, rows) else { return part };
+    let height = if chart.above { BAR + 18.0 } else { BAR };
+    let bottom = height * chart.rows.len() as f64 + 4.0;
     svg(&mut part, title, [WIDTH, bottom + 38.0], |svg| {
-        scale(svg, &frame, bottom);
-        for (number, row) in rows.iter().enumerate() {
-            draw(svg, &frame, row, frame.row * (number + 1) as f64 - 12.0);
+        chart.scale(svg, bottom);
+        for (number, row) in chart.rows.iter().enumerate() {
+            chart.draw(svg, row, height * (number + 1) as f64 - 12.0);
         }
     });
     // One row alone says no more than its figure.
-    let (title, marks) = (title.to_owned(), frame.marks);
-    part.chart = (rows.len() > 1).then_some(Chart { title, axis, marks, rows });
+    part.chart = (chart.rows.len() > 1).then_some(chart);
     part
 }
 
-/// Marks with their labels.
-fn scale(svg: &mut Markup, frame: &Frame<'_>, bottom: f64) {
-    for &mark in &frame.marks {
-        let at = figure(frame.x(mark));
-        svg.line("grid", [&at, &at, &"0", &bottom]);
+impl Chart {
+    /// Nothing if no row has a place: what could not be measured has none.
+    pub(crate) fn new(title: &str, axis: Axis, mut rows: Vec<Interval>) -> Option<Chart> {
+        rows.retain(|row| row.value.is_finite());
+        let figures = |row: &Interval| [row.value, row.low, row.high];
+        let values = rows.iter().flat_map(|row| figures(row).into_iter().chain(row.published));
+        let (title, marks) = (title.to_owned(), axis.marks(values));
+        let sides = [16.0, WIDTH - 30.0];
+        let mut chart = Chart { title, axis, marks, rows, sides, above: true };
+        let [name, text] = chart.letters();
+        if name <= NAME_LETTERS && name + text <= LETTERS / 2 {
+            chart.above = false;
+            chart.sides = [room(name), WIDTH - (16.0 + LETTER * text as f64)];
+        }
+        (!chart.marks.is_empty()).then_some(chart)
     }
-    let marks = frame.marks.iter().map(|&mark| (frame.x(mark), (frame.axis.label)(mark)));
-    labels(svg, bottom + 16.0, marks);
-    for guide in &frame.axis.guides {
-        let at = figure(frame.x(*guide));
-        svg.line("guide", [&at, &at, &"0", &bottom]);
-    }
-    let centre = figure((frame.left + frame.right) / 2.0);
-    svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), &frame.axis.title);
-}
 
-fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
-    let (class, label) = (row.class, frame.axis.label);
-    svg.element("g", &[], |group| {
-        let Interval { name, text, low, high, .. } = row;
-        let interval = (low != high).then(|| format!("{} to {}", label(*low), label(*high)));
-        let published = row.published.map(|value| format!("published: {}", label(value)));
-        let known: Vec<_> = interval.into_iter().chain(published).collect();
-        let known = match &known[..] {
-            [] => String::new(),
-            known => format!(" ({})", known.join("; ")),
+    /// Where a value stands, from 0 to 1.
+    pub(crate) fn share(&self, value: f64) -> f64 {
+        self.axis.scale.share(&self.marks, value)
+    }
+
+    /// The letters of the longest name, and of the longest figure.
+    pub(crate) fn letters(&self) -> [usize; 2] {
+        let longest = |of: fn(&Interval) -> &str| {
+            self.rows.iter().map(|row| of(row).chars().count()).max().unwrap_or(0)
         };
-        group.leaf("title", &[], format_args!("{name}: {text}{known}"));
-        if frame.above {
-            let name = shortened(name, LETTERS / 2);
-            let text = shortened(text, LETTERS - name.chars().count() - 1);
-            group.label(None, "4", middle - 13.0, None, name);
-            group.label(None, WIDTH - 4.0, middle - 13.0, Some("end"), text);
-        } else {
-            group.label(None, frame.left - 8.0, middle + 4.0, Some("end"), name);
-            group.label(None, frame.right + 10.0, middle + 4.0, None, text);
-        }
-        let [low, value, high] = [row.low, row.value, row.high].map(|at| frame.x(at));
-        match frame.axis.scale {
-            Scale::Bars => bar(group, class, middle, [frame.left, value.max(frame.left + 1.0)]),
-            Scale::Spans => {
-                bar(group, class, middle, [low, value]);
-                return bar(group, "rest", middle, [value, high]);
+        [longest(|row| &row.name), longest(|row| &row.text)]
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        self.sides[0] + (self.sides[1] - self.sides[0]) * self.share(value)
+    }
+
+    /// Marks with their labels.
+    fn scale(&self, svg: &mut Markup, bottom: f64) {
+        let Chart { axis, marks, sides: [left, right], .. } = self;
+        let line = |svg: &mut Markup, class: &str, value: f64| {
+            let at = figure(self.x(value));
+            svg.line(class, [&at, &at, &"0", &bottom]);
+        };
+        marks.iter().for_each(|mark| line(svg, "grid", *mark));
+        labels(svg, bottom + 16.0, marks.iter().map(|&mark| (self.x(mark), (axis.label)(mark))));
+        axis.guides.iter().for_each(|guide| line(svg, "guide", *guide));
+        let centre = figure((left + right) / 2.0);
+        svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), &axis.title);
+    }
+
+    fn draw(&self, svg: &mut Markup, row: &Interval, middle: f64) {
+        let (class, label, [left, right]) = (row.class, self.axis.label, self.sides);
+        svg.element("g", &[], |group| {
+            let Interval { name, text, low, high, .. } = row;
+            let interval = (low != high).then(|| format!("{} to {}", label(*low), label(*high)));
+            let published = row.published.map(|value| format!("published: {}", label(value)));
+            let known: Vec<_> = interval.into_iter().chain(published).collect();
+            let known = match &known[..] {
+                [] => String::new(),
+                known => format!(" ({})", known.join("; ")),
+            };
+            group.leaf("title", &[], format_args!("{name}: {text}{known}"));
+            if self.above {
+                let name = shortened(name, LETTERS / 2);
+                let text = shortened(text, LETTERS - name.chars().count() - 1);
+                group.label(None, "4", middle - 13.0, None, name);
+                group.label(None, WIDTH - 4.0, middle - 13.0, Some("end"), text);
+            } else {
+                group.label(None, left - 8.0, middle + 4.0, Some("end"), name);
+                group.label(None, right + 10.0, middle + 4.0, None, text);
             }
-            _ => dot(group, class, [value, middle], "4.5", None),
-        }
-        if let Some(published) = row.published {
-            dot(group, "other hollow", [frame.x(published), middle], "4.5", None);
-        }
-        if row.low == row.high {
-            return;
-        }
-        let ends = [low, high].map(figure);
-        group.line("whisker", [&ends[0], &ends[1], &middle, &middle]);
-        for end in &ends {
-            group.line("whisker", [end, end, &(middle - 4.0), &(middle + 4.0)]);
-        }
-    });
+            let [low, value, high] = [row.low, row.value, row.high].map(|at| self.x(at));
+            match self.axis.scale {
+                Scale::Bars => bar(group, class, middle, [left, value.max(left + 1.0)]),
+                Scale::Spans => {
+                    bar(group, class, middle, [low, value]);
+                    return bar(group, "rest", middle, [value, high]);
+                }
+                _ => dot(group, class, [value, middle], "4.5", None),
+            }
+            if let Some(published) = row.published {
+                dot(group, "other hollow", [self.x(published), middle], "4.5", None);
+            }
+            if row.low == row.high {
+                return;
+            }
+            let ends = [low, high].map(figure);
+            group.line("whisker", [&ends[0], &ends[1], &middle, &middle]);
+            for end in &ends {
+                group.line("whisker", [end, end, &(middle - 4.0), &(middle + 4.0)]);
+            }
+        });
+    }
 }
 
 /// A bar of a row.

@@ -54,7 +54,8 @@ pub(crate) fn curves(
     let share = |value: f64| axis.scale.share(&marks, value);
     let y = |value: f64| base - (base - TOP) * share(value);
     let gaps = settings.len().saturating_sub(1).max(1) as f64;
-    let right = WIDTH - KEY - room(lines.iter().map(|line| &*line.name));
+    let letters = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+    let right = WIDTH - KEY - room(letters);
     let x = |place: usize| LEFT + 20.0 + (right - LEFT - 36.0) * place as f64 / gaps;
     let mut part = Markup::default();
     svg(&mut part, title, [WIDTH, height], |svg| {
@@ -107,17 +108,15 @@ fn labels(svg: &mut Markup, line: f64, words: impl Iterator<Item = (f64, impl As
     }
 }
 
-/// The room that names take beside a plot.
-fn room<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
-    let letters = names.map(|name| name.chars().count()).max().unwrap_or(0);
+/// The room that names of so many letters take beside a plot.
+fn room(letters: usize) -> f64 {
     LETTER * letters.min(NAME_LETTERS) as f64 + 12.0
 }
 
 /// A point, which may say its figures under the pointer.
 fn dot(svg: &mut Markup, class: &str, [x, y]: [f64; 2], radius: &str, says: Option<&str>) {
     let (x, y) = (figure(x), figure(y));
-    let place: [Attribute<'_>; 4] = [("class", &class), ("cx", &x), ("cy", &y), ("r", &radius)];
-    svg.element("circle", &place, |circle| {
+    svg.element("circle", &[("class", &class), ("cx", &x), ("cy", &y), ("r", &radius)], |circle| {
         says.iter().for_each(|says| circle.leaf("title", &[], says));
     });
 }
@@ -162,13 +161,9 @@ fn series(index: usize, ours: bool) -> String {
 /// Where the name of each line stands: beside its last value, but at least a line of text below
 /// the name above it, and never below `lowest`.
 fn label_places(lines: &[Line], y: impl Fn(f64) -> f64, lowest: f64) -> Vec<(usize, f64)> {
-    let mut places: Vec<(usize, f64)> = lines
-        .iter()
-        .enumerate()
-        .filter_map(|(index, line)| {
-            Some((index, y((*line.values.iter().flatten().last()?).max(0.0))))
-        })
-        .collect();
+    let last = |line: &Line| Some(y(line.values.iter().flatten().last()?.max(0.0)));
+    let places = lines.iter().enumerate().filter_map(|(index, line)| Some((index, last(line)?)));
+    let mut places: Vec<(usize, f64)> = places.collect();
     places.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut above = f64::NEG_INFINITY;
     for (_, place) in &mut places {
@@ -259,7 +254,7 @@ mod tests {
     fn a_name_without_room_is_shortened_and_the_plot_keeps_its_room() {
         let long = "x".repeat(200);
         assert_eq!(shortened(&long, NAME_LETTERS).chars().count(), NAME_LETTERS);
-        assert!(room([&*long].into_iter()) < WIDTH / 2.0);
+        assert!(room(200) < WIDTH / 2.0);
     }
 
     #[test]

@@ -14,33 +14,26 @@ use crate::exit::{Exit, Failure, Result};
 use crate::machine::Machine;
 use crate::output::Output;
 
-/// Costs, and what they are called in tables.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Named {
-    pub(super) name: String,
-    pub(super) costs: Costs,
-}
-
 /// The short name of a preset, and its own.
 const ALIAS: (&str, &str) = ("p3", "p3-xeon-700mhz");
 
 /// The name that has the costs of this machine measured.
 pub(super) const MEASURED: &str = "measured";
 
-/// The costs of this name.
+/// The costs of this name, and what they are called in tables.
 ///
 /// # Errors
 /// If it is no preset, nor a file with the costs of a machine; or measuring was interrupted.
-pub(super) fn by_name(name: &str, output: &mut Output) -> Result<Named> {
+pub(super) fn by_name(name: &str, output: &mut Output) -> Result<(String, Costs)> {
     let known = if name == ALIAS.0 { ALIAS.1 } else { name };
     if let Some(costs) = Costs::named(known) {
-        return Ok(Named { name: known.to_owned(), costs });
+        return Ok((known.to_owned(), costs));
     }
     let costs = match name {
         MEASURED => measure_here(true, Needs::Memory, output)?,
         _ => from_file(Path::new(name))?,
     };
-    Ok(Named { name: name.to_owned(), costs: Costs::measured(&costs) })
+    Ok((name.to_owned(), Costs::measured(&costs)))
 }
 
 /// What of a machine a model cannot do without.

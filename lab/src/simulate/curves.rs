@@ -7,23 +7,11 @@ use simulate::Report;
 use super::product::Run;
 use super::shape::{Setting, Shape};
 use crate::distinct::distinct;
-use crate::html::Markup;
 use crate::output::Output;
 use crate::plot::{self, Axis, Line, Scale};
 
 /// A figure: its axis, and its value of a run.
 type Figure = (Axis, fn(&Report) -> u64);
-
-fn figures() -> [Figure; 4] {
-    let time = |title| Axis::new(title, Scale::Logarithmic, units::nanoseconds);
-    let share = |ppm: f64| format!("{} %", units::figures(ppm / 1e4));
-    [
-        (time("latency of callbacks"), |report| report.callback_latency_ns.mean),
-        (time("length of grace periods"), |report| report.grace_period_ns.mean),
-        (time("time of an iteration"), |report| report.iteration_ns.mean),
-        (Axis::new("CPUs busy", Scale::Bars, share), |report| report.time.busy_ppm()),
-    ]
-}
 
 /// Adds the curves of these runs, if they differ in their CPUs; of means, where there are any.
 pub(super) fn add(
@@ -43,7 +31,15 @@ pub(super) fn add(
     let name = |run: &Run| shape.words(&apart(run));
     let names = distinct(done.iter().map(|(run, _)| name(run)));
     let heads: Vec<String> = cpus.iter().map(ToString::to_string).collect();
-    for (axis, of) in figures() {
+    let time = |title| Axis::new(title, Scale::Logarithmic, units::nanoseconds);
+    let share = |ppm: f64| format!("{} %", units::figures(ppm / 1e4));
+    let figures: [Figure; 4] = [
+        (time("latency of callbacks"), |report| report.callback_latency_ns.mean),
+        (time("length of grace periods"), |report| report.grace_period_ns.mean),
+        (time("time of an iteration"), |report| report.iteration_ns.mean),
+        (Axis::new("CPUs busy", Scale::Bars, share), |report| report.time.busy_ppm()),
+    ];
+    for (axis, of) in figures {
         let line = |own: &String| {
             let value = |cpus: &usize| {
                 let is_it =
@@ -57,16 +53,4 @@ pub(super) fn add(
             output.picture(|| plot::lines("CPUs", &axis, &heads, &lines));
         }
     }
-}
-
-/// Published figures beside ours, as bars: hollow is published.
-pub(super) fn beside(title: &str, unit: &'static str, rows: &[(String, f64, f64)]) -> Markup {
-    let row = |(name, published, ours): &(String, f64, f64)| {
-        let text = format!("{} {unit}", units::figures(*ours));
-        let row = plot::Interval::of(name, true, [*ours; 3], text);
-        plot::Interval { published: Some(*published), ..row }
-    };
-    let is_negative = rows.iter().any(|(_, published, ours)| published.min(*ours) < 0.0);
-    let scale = if is_negative { Scale::Linear } else { Scale::Bars };
-    plot::intervals(title, Axis::new(unit, scale, units::figures), rows.iter().map(row).collect())
 }

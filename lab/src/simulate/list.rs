@@ -1,8 +1,9 @@
 //! `rcu simulate --list`: engines, workloads, costs, and the numbers that can be set.
 
 use bench::units;
+use indexmap::IndexMap;
 use simulate::cost::Costs;
-use simulate::parameter::Parameter;
+use simulate::parameter::{Choice, Kind};
 use simulate::srcu::VARIANTS;
 use simulate::{EngineKind, Workload};
 
@@ -33,34 +34,24 @@ pub(super) fn print(output: &mut Output) {
         let value = units::count(product::usual(&number.name));
         (&number.name, format!("{} [machine {value}]", number.what))
     }));
-    output.entries(owned(engines.iter().map(|each| (each.name(), each.parameters()))));
-    output.entries(owned(workloads.iter().map(|each| (each.name(), each.parameters()))));
+    output.entries(owned(&engines));
+    output.entries(owned(&workloads));
     let numbers = NUMBERS.srcu.iter();
     let line = |number: &'static Number| (&number.name, format!("{}: {}", srcu::NAME, number.what));
     output.entries(numbers.map(line));
 }
 
 /// Each number once, with all to whom it means the same, and what it is there by default.
-fn owned<'a>(
-    owners: impl Iterator<Item = (&'a str, &'a [Parameter])>,
-) -> Vec<(&'static str, String)> {
-    let mut numbers: Vec<(&Parameter, Vec<(&str, u64)>)> = Vec::new();
-    let means = |number: &Parameter| (number.name, number.what);
-    for (owner, parameters) in owners {
-        for parameter in parameters {
-            let own = (owner, parameter.value);
-            match numbers.iter_mut().find(|(known, _)| means(known) == means(parameter)) {
-                Some((_, owners)) => owners.push(own),
-                None => numbers.push((parameter, vec![own])),
-            }
+fn owned<K: Kind>(owners: &[Choice<K>]) -> Vec<(&'static str, String)> {
+    let mut numbers: IndexMap<_, Vec<String>> = IndexMap::new();
+    for owner in owners {
+        for each in owner.parameters() {
+            let own = format!("{} {}", owner.name(), units::count(each.value));
+            numbers.entry((each.name, each.what)).or_default().push(own);
         }
     }
-    let line = |(parameter, owners): (&Parameter, Vec<(&str, u64)>)| {
-        let owners: Vec<String> = owners
-            .iter()
-            .map(|(owner, value)| format!("{owner} {}", units::count(*value)))
-            .collect();
-        (parameter.name, format!("{} [{}]", parameter.what, owners.join(", ")))
+    let line = |((name, what), owners): ((_, _), Vec<String>)| {
+        (name, format!("{what} [{}]", owners.join(", ")))
     };
     numbers.into_iter().map(line).collect()
 }
@@ -71,8 +62,7 @@ mod tests {
 
     #[test]
     fn a_number_is_listed_once_with_all_who_have_it() {
-        let workloads = Workload::all();
-        let lines = owned(workloads.iter().map(|each| (each.name(), each.parameters())));
+        let lines = owned(&Workload::all());
         let bytes: Vec<_> = lines.iter().filter(|(name, _)| *name == "bytes").collect();
         assert_eq!(bytes.len(), 1);
         assert!(bytes[0].1.contains("idle 256") && bytes[0].1.contains("dbench 256"));
@@ -82,8 +72,7 @@ mod tests {
     /// files the "length of a path lookup".
     #[test]
     fn a_number_that_means_something_else_to_some_was_listed_as_that_of_the_first() {
-        let workloads = Workload::all();
-        let lines = owned(workloads.iter().map(|each| (each.name(), each.parameters())));
+        let lines = owned(&Workload::all());
         let of = |name: &str, owner: &str| {
             let mut lines = lines.iter().filter(|(own, _)| *own == name);
             lines.find(|(_, text)| text.contains(owner)).expect("it has it").1.clone()

@@ -4,7 +4,6 @@
 //! [`product`](super::product), which knows the engines and workloads.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 
@@ -120,7 +119,7 @@ pub(super) struct WhatIfArgs {
     pub(super) variant: Vec<String>,
     /// Another value for a number of an engine, a workload or the machine; `--list` prints their
     /// names
-    #[arg(long, value_name = "NAME=N,M")]
+    #[arg(long, value_name = "NAME=N,M", value_parser = set)]
     pub(super) set: Vec<Set>,
     /// Write a picture of who delayed each grace period, and when, to FILE
     #[arg(long, value_name = "FILE")]
@@ -167,21 +166,14 @@ fn time(text: &str) -> Result<u64, String> {
     number::whole::<u64>(digits)?.checked_mul(*factor).ok_or_else(|| "it is too long".to_owned())
 }
 
+/// The name of a number, and the values it is to have.
+pub(super) type Set = (String, Vec<u64>);
+
 /// `name=value`, or several values.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Set {
-    pub(super) name: String,
-    pub(super) values: Vec<u64>,
-}
-
-impl FromStr for Set {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, values) = text.split_once('=').ok_or_else(|| "it is NAME=VALUE".to_owned())?;
-        let values = values.split(',').map(number::whole).collect::<Result<_, _>>()?;
-        Ok(Self { name: name.trim().to_owned(), values })
-    }
+fn set(text: &str) -> Result<Set, String> {
+    let (name, values) = text.split_once('=').ok_or("it is NAME=VALUE")?;
+    let values = values.split(',').map(number::whole).collect::<Result<_, _>>()?;
+    Ok((name.trim().to_owned(), values))
 }
 
 #[cfg(test)]

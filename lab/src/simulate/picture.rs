@@ -9,17 +9,11 @@
 use bench::units;
 use simulate::timeline::{Doing, GracePeriod};
 
-use crate::html::{self, Markup};
+use crate::html::Markup;
 use crate::plot::{self, Axis, Interval, Scale};
 
-/// The timeline of one run.
-#[derive(Clone, Debug)]
-pub(super) struct Panel {
-    /// What tells the run apart from the others.
-    pub(super) title: String,
-    /// In the order they began.
-    pub(super) grace_periods: Vec<GracePeriod>,
-}
+/// What tells a run apart from the others, and its grace periods in the order they began.
+pub(super) type Panel = (String, Vec<GracePeriod>);
 
 /// The picture of some runs, the rows of one below those of the other, on one scale: engines are
 /// compared by length. What all of them share is in its title.
@@ -27,50 +21,32 @@ pub(super) fn draw(panels: &[Panel], shared: &[String]) -> Markup {
     let what = format!("Grace periods and who held them up: {}", shared.join(", "));
     let label = |ns| if ns == 0.0 { "0".to_owned() } else { units::nanoseconds(ns) };
     let axis = Axis::new("time since the first of them began", Scale::Spans, label);
-    plot::intervals(&what, axis, panels.iter().flat_map(Panel::rows).collect())
+    plot::intervals(&what, axis, panels.iter().flat_map(rows).collect())
 }
 
-/// The same as a file of its own.
-pub(super) fn file(panels: &[Panel], shared: &[String]) -> String {
-    html::picture(&draw(panels, shared)).map(|(_, picture)| picture).unwrap_or_default()
-}
-
-impl Panel {
-    fn rows(&self) -> Vec<Interval> {
-        let Some(first) = self.grace_periods.iter().map(|each| each.began).min() else {
-            let words = "no grace period began that is to be shown".to_owned();
-            return vec![Interval::of(&*self.title, false, [0.0; 3], words)];
-        };
-        // What did not end reaches to the last moment that is known of the others.
-        let known = self.grace_periods.iter().flat_map(|each| {
-            let held = each.last_holdout.map(|held| held.until);
-            [Some(each.began), each.ended, held].into_iter().flatten()
-        });
-        let last = known.max().unwrap_or(first);
-        let row = |(number, each): (usize, &GracePeriod)| {
-            let (held, end) = (each.last_holdout, each.ended.unwrap_or(last));
-            let until = held.map_or(each.began, |held| held.until.clamp(each.began, end));
-            let since_first = |at: u64| (at - first) as f64;
-            Interval {
-                class: held.map_or("other", |held| shown(held.doing_at_first).0),
-                ..Interval::of(
-                    self.name(number, each),
-                    false,
-                    [until, each.began, end].map(since_first),
-                    words(each),
-                )
-            }
-        };
-        (1..).zip(&self.grace_periods).map(row).collect()
-    }
-
-    /// The name of a row: with the CPU, where each has grace periods of its own.
-    fn name(&self, number: usize, grace_period: &GracePeriod) -> String {
-        match self.grace_periods.iter().any(|each| each.of != 0) {
-            true => format!("{}: {number}: CPU {}", self.title, grace_period.of),
-            false => format!("{}: {number}", self.title),
+fn rows((title, grace_periods): &Panel) -> Vec<Interval> {
+    let Some(first) = grace_periods.iter().map(|each| each.began).min() else {
+        let words = "no grace period began that is to be shown".to_owned();
+        return vec![Interval::of(title, false, [0.0; 3], words)];
+    };
+    // What did not end reaches to the last moment that is known of the others.
+    let known = grace_periods.iter().flat_map(|each| {
+        let held = each.last_holdout.map(|held| held.until);
+        [Some(each.began), each.ended, held].into_iter().flatten()
+    });
+    let last = known.max().unwrap_or(first);
+    let have_cpus = grace_periods.iter().any(|each| each.of != 0);
+    let row = |(number, each): (usize, &GracePeriod)| {
+        let (held, end) = (each.last_holdout, each.ended.unwrap_or(last));
+        let until = held.map_or(each.began, |held| held.until.clamp(each.began, end));
+        let places = [until, each.began, end].map(|at| (at - first) as f64);
+        let cpu = if have_cpus { format!(": CPU {}", each.of) } else { String::new() };
+        Interval {
+            class: held.map_or("other", |held| shown(held.doing_at_first).0),
+            ..Interval::of(format!("{title}: {number}{cpu}"), false, places, words(each))
         }
-    }
+    };
+    (1..).zip(grace_periods).map(row).collect()
 }
 
 /// A grace period in words: how long, and who was waited for last.
@@ -111,29 +87,33 @@ mod tests {
     use simulate::timeline::Holdout;
 
     use super::*;
-    use crate::html::tests::attribute;
+    use crate::html::{self, tests::attribute};
+
+    fn file(panels: &[Panel]) -> String {
+        html::picture(&draw(panels, &[])).expect("it has rows").1
+    }
+
+    /// A CPU that was reading, or in system calls, and then in user mode.
+    fn held(cpu: usize, doing_at_first: Doing, until: u64) -> Option<Holdout> {
+        Some(Holdout { cpu, since: 0, until, doing_at_first, doing: Doing::User })
+    }
+
+    fn grace_period(began: u64, ended: Option<u64>, last_holdout: Option<Holdout>) -> GracePeriod {
+        GracePeriod { of: 0, began, ended, last_holdout }
+    }
 
     fn panel(title: &str) -> Panel {
-        let held = Holdout {
-            cpu: 3,
-            since: 900,
-            until: 1_600,
-            doing_at_first: Doing::Reading,
-            doing: Doing::User,
-        };
-        let grace_period =
-            |began, ended, last_holdout| GracePeriod { of: 0, began, ended, last_holdout };
         let grace_periods = vec![
-            grace_period(1_000, Some(2_000), Some(held)),
+            grace_period(1_000, Some(2_000), held(3, Doing::Reading, 1_600)),
             grace_period(2_000, Some(2_500), None),
             grace_period(2_500, None, None),
         ];
-        Panel { title: title.to_owned(), grace_periods }
+        (title.to_owned(), grace_periods)
     }
 
     /// Where the bars of this class begin, and how wide they are.
     fn bars(panels: &[Panel], class: &str) -> Vec<(f64, f64)> {
-        let svg = file(panels, &[]);
+        let svg = file(panels);
         let class = format!("class=\"{class}\"");
         let bars = svg.split(&class).skip(1);
         let of = |bar: &str, name: &str| attribute(bar.split('>').next().unwrap(), name)[0];
@@ -142,7 +122,7 @@ mod tests {
 
     #[test]
     fn every_mark_is_inside_and_rows_do_not_overlap() {
-        let svg = file(&[panel("a")], &[]);
+        let svg = file(&[panel("a")]);
         let view_box = svg.split("viewBox=\"0 0 ").nth(1).unwrap().split('"').next().unwrap();
         let (width, height) = view_box.split_once(' ').unwrap();
         for (names, most) in [(["x", "x1", "x2"], width), (["y", "y1", "y2"], height)] {
@@ -163,7 +143,7 @@ mod tests {
     #[test]
     fn grace_periods_are_told_in_words() {
         let panel = panel("a");
-        let words: Vec<String> = panel.grace_periods.iter().map(words).collect();
+        let words: Vec<String> = panel.1.iter().map(words).collect();
         assert_eq!(
             words,
             [
@@ -172,23 +152,16 @@ mod tests {
                 "not over yet",
             ]
         );
-        assert!(file(&[panel], &[]).contains("CPU 3, reading, then in user mode, until 600 ns"));
+        assert!(file(&[panel]).contains("CPU 3, reading, then in user mode, until 600 ns"));
     }
 
     #[test]
     fn the_longest_words_leave_room_for_the_rows() {
-        let held = Holdout {
-            cpu: 4_095,
-            since: 0,
-            until: 123_400_000,
-            doing_at_first: Doing::Calls,
-            doing: Doing::User,
-        };
-        let longest = GracePeriod { of: 0, began: 0, ended: None, last_holdout: Some(held) };
+        let longest = grace_period(0, None, held(4_095, Doing::Calls, 123_400_000));
         let expected = "not over yet: CPU 4095, in system calls, then in user mode, until 123 ms";
         assert_eq!(words(&longest), expected);
         let ended = GracePeriod { ended: Some(200_000_000), ..longest };
-        let panel = Panel { title: String::new(), grace_periods: vec![ended] };
+        let panel = (String::new(), vec![ended]);
         assert!(bars(&[panel], "calls")[0].1 > 100.0);
     }
 
@@ -204,7 +177,7 @@ mod tests {
     fn a_time_is_as_long_in_every_panel() {
         let short = panel("a");
         let mut long = panel("b");
-        long.grace_periods[1].ended = Some(9_000);
+        long.1[1].ended = Some(9_000);
         let widths = |panels: &[Panel]| -> Vec<f64> {
             bars(panels, "reading").into_iter().map(|(_, width)| width).collect()
         };
@@ -216,8 +189,8 @@ mod tests {
 
     #[test]
     fn nothing_to_show_is_said() {
-        let empty = Panel { title: "a".to_owned(), grace_periods: Vec::new() };
-        let svg = file(&[empty], &[]);
+        let empty = ("a".to_owned(), Vec::new());
+        let svg = file(&[empty]);
         assert!(svg.contains("no grace period began"), "{svg}");
     }
 }

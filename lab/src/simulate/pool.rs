@@ -5,14 +5,13 @@
 //! thread only listens, draws the progress and looks whether anybody still wants the results.
 
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
+use std::{mem, thread};
 
-use crate::interrupt::Interrupt;
 use crate::output::Output;
 
 /// One thing to run.
@@ -25,39 +24,10 @@ pub(super) struct Job<'a, R> {
     pub(super) run: Box<Run<'a, R>>,
 }
 
-type Run<'a, R> = dyn Fn(&mut Watch<'_>) -> Option<R> + Sync + 'a;
+type Run<'a, R> = dyn Fn(&mut At<'_>) -> Option<R> + Sync + 'a;
 
-/// Whom a job tells how far it is, and who tells it to stop.
-#[derive(Debug)]
-pub(super) struct Watch<'a> {
-    /// The job's share of the time that all take.
-    share: Duration,
-    /// How much of it was over when that was told last.
-    told: Duration,
-    news: Sender<News>,
-    interrupt: &'a Interrupt,
-}
-
-/// A job that begins, and how far one has gone on.
-type News = (Option<usize>, Duration);
-
-impl Watch<'_> {
-    /// Tells that the job is at `now` of `end`. Returns whether it should go on.
-    pub(super) fn at(&mut self, now: u64, end: u64) -> ControlFlow<()> {
-        let reached = self.share.mul_f64((now as f64 / end.max(1) as f64).min(1.0));
-        // A bar of 30 places need not hear of everything.
-        if reached > self.told + self.share / 100 {
-            self.tell(reached);
-        }
-        if self.interrupt.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn tell(&mut self, reached: Duration) {
-        // No thread listens any more only when the run is being given up.
-        let _ = self.news.send((None, reached.saturating_sub(self.told)));
-        self.told = reached;
-    }
-}
+/// Whom a job tells that it is at so much, of so much; and who says whether it should go on.
+pub(super) type At<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
 /// Runs every job and gives the results in the jobs' order; `None` for those that Ctrl-C kept from
 /// ending.
@@ -72,7 +42,8 @@ pub(super) fn run<'a, R: Send + Sync>(
     let interrupt = output.interrupt.clone();
     let next = AtomicUsize::new(0);
     let results: Vec<OnceLock<R>> = jobs.iter().map(|_| OnceLock::new()).collect();
-    let (news, listening) = mpsc::channel();
+    // Which job is how far: at 0 it begins, at 1 it has ended.
+    let (news, listening) = mpsc::channel::<(usize, f64)>();
     thread::scope(|scope| {
         for _ in 0..threads {
             let news = news.clone();
@@ -84,18 +55,45 @@ pub(super) fn run<'a, R: Send + Sync>(
                     if job >= jobs.len() || interrupt.requested() {
                         return;
                     }
-                    let (share, told) = (jobs[job].about / threads as u32, Duration::ZERO);
-                    let mut watch = Watch { share, told, news: news.clone(), interrupt };
-                    let _ = news.send((Some(job), told));
-                    if let Some(result) = (jobs[job].run)(&mut watch) {
+                    // No thread listens any more only when the run is being given up.
+                    let tell = |share| news.send((job, share)).is_ok();
+                    let mut told = 0.0;
+                    let mut at = |now: u64, end: u64| {
+                        let share = (now as f64 / end.max(1) as f64).min(1.0);
+                        // A bar of 30 places need not hear of everything.
+                        if share > told + 0.01 {
+                            told = share;
+                            tell(share);
+                        }
+                        if interrupt.requested() { Break(()) } else { Continue(()) }
+                    };
+                    tell(0.0);
+                    if let Some(result) = (jobs[job].run)(&mut at) {
                         let _ = results[job].set(result);
                     }
-                    watch.tell(share);
+                    tell(1.0);
                 }
             });
         }
         drop(news);
-        listen(jobs, &listening, output);
+        let mut reached = vec![0.0; jobs.len()];
+        loop {
+            // Some jobs tell only that they have ended.
+            let by = match listening.recv_timeout(Duration::from_secs(1)) {
+                Ok((job, share)) => {
+                    if share == 0.0 {
+                        output.progress.announce(&jobs[job].name);
+                    }
+                    let more = share - mem::replace(&mut reached[job], share);
+                    jobs[job].about.mul_f64(more / threads as f64)
+                }
+                Err(RecvTimeoutError::Timeout) => Duration::ZERO,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            // A closed pipe ends the jobs as Ctrl-C does.
+            let _ = output.must_stop();
+            output.progress.advance(by);
+        }
     });
     output.progress.end();
     results.into_iter().map(OnceLock::into_inner).collect()
@@ -109,24 +107,6 @@ pub(super) fn ended<'a, T, R>(
     runs.iter().zip(results).filter_map(|(run, result)| Some((run, result.as_ref()?)))
 }
 
-/// Draws the progress until every thread has ended.
-fn listen<R>(jobs: &[Job<'_, R>], news: &Receiver<News>, output: &mut Output) {
-    loop {
-        // Some jobs tell only that they have ended.
-        let (begins, by) = match news.recv_timeout(Duration::from_secs(1)) {
-            Ok(news) => news,
-            Err(RecvTimeoutError::Timeout) => (None, Duration::ZERO),
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        // A closed pipe ends the jobs as Ctrl-C does.
-        let _ = output.must_stop();
-        if let Some(job) = begins {
-            output.progress.announce(&jobs[job].name);
-        }
-        output.progress.advance(by);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +114,7 @@ mod tests {
 
     /// Gives its number back; the first one only after all the others.
     fn slow(number: usize, others_done: &AtomicUsize) -> Job<'_, usize> {
-        let run = move |watch: &mut Watch<'_>| {
+        let run = move |at: &mut At<'_>| {
             let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
             if threads > 1 && number == 0 {
                 while others_done.load(Ordering::Relaxed) < 9 {
@@ -142,7 +122,7 @@ mod tests {
                 }
             }
             others_done.fetch_add(1, Ordering::Relaxed);
-            watch.at(1, 2).is_continue().then_some(number * 10)
+            at(1, 2).is_continue().then_some(number * 10)
         };
         Job { name: number.to_string(), about: Duration::from_millis(1), run: Box::new(run) }
     }

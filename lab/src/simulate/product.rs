@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use bench::{data, units};
 use serde::Deserialize;
+use simulate::cost::Costs;
+use simulate::parameter::{Choice, Kind};
 use simulate::setup::{MICROSECOND, SECOND};
 use simulate::{EngineKind, Setup, Workload};
 
-use super::costs;
 use super::options::{Set, WhatIfArgs};
 use crate::distinct::distinct;
 use crate::exit::{Failure, Result};
@@ -89,7 +90,7 @@ pub(super) fn usual(name: &str) -> u64 {
 ///
 /// # Errors
 /// If one of them is impossible, or all of them would take too long: the reason.
-pub(super) fn runs(args: &WhatIfArgs, costs: &[costs::Named]) -> Result<Vec<Run>> {
+pub(super) fn runs(args: &WhatIfArgs, costs: &[(String, Costs)]) -> Result<Vec<Run>> {
     let engines: Vec<EngineKind> = args.engine.iter().flatten().cloned().collect();
     let workloads = match &args.workload[..] {
         [] => vec![Workload::named(WORKLOAD).map_err(Failure::usage)?],
@@ -97,19 +98,28 @@ pub(super) fn runs(args: &WhatIfArgs, costs: &[costs::Named]) -> Result<Vec<Run>
     };
     known(&args.set, &engines, &workloads)?;
     check_once(&args.set, &[])?;
-    let mut settings = vec![first(args, &engines[0], &workloads[0])];
+    let usual = Setup::default();
+    let setup = Setup {
+        duration: args.duration.unwrap_or(usual.duration),
+        warm_up: args.warm_up.unwrap_or(usual.warm_up),
+        timeline: args.timeline.unwrap_or(usual.timeline),
+        ..usual
+    };
+    let (engine, workload) = (engines[0].clone(), workloads[0].clone());
+    let first = Run { engine, workload, setup, costs: "modern".to_owned(), sets: Vec::new() };
+    let mut settings = vec![first];
     vary(&mut settings, &workloads, |run, workload| run.workload = workload.clone())?;
     vary(&mut settings, &args.cpus, |run, &cpus| run.setup.cpus = cpus)?;
     vary(&mut settings, &args.hz, |run, &hz| run.setup.hz = hz)?;
     vary(&mut settings, &args.tickless, |run, &on| run.setup.tickless = on)?;
     vary(&mut settings, &args.preemptible, |run, &on| run.setup.preemptible = on)?;
-    vary(&mut settings, costs, |run, costs| {
-        run.costs.clone_from(&costs.name);
-        run.setup.costs = costs.costs;
+    vary(&mut settings, costs, |run, (name, costs)| {
+        run.costs.clone_from(name);
+        run.setup.costs = *costs;
     })?;
     vary(&mut settings, &args.seed, |run, &seed| run.setup.seed = seed)?;
-    for set in &args.set {
-        vary(&mut settings, &set.values, |run, &value| run.sets.push((set.name.clone(), value)))?;
+    for (name, values) in &args.set {
+        vary(&mut settings, values, |run, &value| run.sets.push((name.clone(), value)))?;
     }
     vary(&mut settings, &engines, |run, engine| run.engine = engine.clone())?;
     for run in &mut settings {
@@ -119,20 +129,6 @@ pub(super) fn runs(args: &WhatIfArgs, costs: &[costs::Named]) -> Result<Vec<Run>
     let runs = distinct(settings);
     check_time(&runs)?;
     Ok(runs)
-}
-
-fn first(args: &WhatIfArgs, engine: &EngineKind, workload: &Workload) -> Run {
-    let mut setup = Setup::default();
-    setup.duration = args.duration.unwrap_or(setup.duration);
-    setup.warm_up = args.warm_up.unwrap_or(setup.warm_up);
-    setup.timeline = args.timeline.unwrap_or(setup.timeline);
-    Run {
-        engine: engine.clone(),
-        workload: workload.clone(),
-        setup,
-        costs: "modern".to_owned(),
-        sets: Vec::new(),
-    }
 }
 
 /// Replaces each run by as many as there are values; no values leave what is there.
@@ -170,11 +166,10 @@ fn known(sets: &[Set], engines: &[EngineKind], workloads: &[Workload]) -> Result
     let workloads = workloads.iter().flat_map(|workload| workload.parameters().iter());
     let machine = NUMBERS.machine.iter().map(|number| &*number.name);
     let names = distinct(engines.chain(workloads).map(|each| each.name).chain(machine));
-    match sets.iter().find(|set| !names.contains(&set.name.as_str())) {
-        Some(set) => Err(Failure::usage(format!(
-            "nothing to be run has a number called {:?}{}; there are {}",
-            set.name,
-            match owners(&set.name).as_slice() {
+    match sets.iter().find(|(name, _)| !names.contains(&name.as_str())) {
+        Some((name, _)) => Err(Failure::usage(format!(
+            "nothing to be run has a number called {name:?}{}; there are {}",
+            match owners(name).as_slice() {
                 [] => String::new(),
                 owners => format!(", only {} would", owners.join(", ")),
             },
@@ -186,8 +181,8 @@ fn known(sets: &[Set], engines: &[EngineKind], workloads: &[Workload]) -> Result
 
 /// Refuses a number that is given twice, or with an option that sets it as well.
 pub(super) fn check_once(sets: &[Set], also_set: &[&str]) -> Result<()> {
-    for (place, Set { name, .. }) in sets.iter().enumerate() {
-        let is_twice = sets[..place].iter().any(|earlier| earlier.name == *name);
+    for (place, (name, _)) in sets.iter().enumerate() {
+        let is_twice = sets[..place].iter().any(|earlier| earlier.0 == *name);
         if is_twice || also_set.contains(&name.as_str()) {
             return Err(Failure::usage(format!(
                 "{name} is given twice; for several values: --set {name}=A,B"
@@ -199,14 +194,15 @@ pub(super) fn check_once(sets: &[Set], also_set: &[&str]) -> Result<()> {
 
 /// What has a number of this name, of all that could be run.
 fn owners(name: &str) -> Vec<&'static str> {
-    let engines = EngineKind::all().into_iter().filter_map(|engine| {
-        engine.parameters().iter().any(|each| each.name == name).then_some(engine.name())
-    });
-    let workloads = Workload::all().into_iter().filter_map(|workload| {
-        workload.parameters().iter().any(|each| each.name == name).then_some(workload.name())
-    });
     let srcu = NUMBERS.srcu.iter().any(|number| number.name == name);
-    engines.chain(workloads).chain(srcu.then_some(super::srcu::NAME)).collect()
+    let engines = EngineKind::all().into_iter().filter(|each| has(each, name));
+    let workloads = Workload::all().into_iter().filter(|each| has(each, name));
+    let names = engines.map(|each| each.name()).chain(workloads.map(|each| each.name()));
+    names.chain(srcu.then_some(super::srcu::NAME)).collect()
+}
+
+fn has<K: Kind>(owner: &Choice<K>, name: &str) -> bool {
+    owner.parameters().iter().any(|each| each.name == name)
 }
 
 impl Run {
@@ -214,11 +210,11 @@ impl Run {
     fn apply(&mut self) -> Result<()> {
         for (name, value) in std::mem::take(&mut self.sets) {
             let mut is_taken = machine_number(&mut self.setup, &name, Some(value)).is_some();
-            if self.engine.parameters().iter().any(|each| each.name == name) {
+            if has(&self.engine, &name) {
                 self.engine.set(&name, value).map_err(Failure::usage)?;
                 is_taken = true;
             }
-            if self.workload.parameters().iter().any(|each| each.name == name) {
+            if has(&self.workload, &name) {
                 self.workload.set(&name, value).map_err(Failure::usage)?;
                 is_taken = true;
             }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bench::{data, units};
 use comfy_table::{Cell, CellAlignment, Color};
+use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use simulate::replay::{self, Finding, Fit, Fitted, Part, Role, Row, Variation, typical_factor};
@@ -28,6 +29,7 @@ use super::{curves, what_if};
 use crate::distinct::distinct;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::{self, Output, SchemaId};
+use crate::plot::{self, Axis, Interval, Scale};
 
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate-published", 2);
 
@@ -171,7 +173,6 @@ fn fitted(rows: &[Row]) -> Vec<Fitted> {
 /// Prints a table for each source, what brings its numbers about and what was fitted on it below
 /// it, and how many rows fit.
 fn print(rows: &[Row], output: &mut Output) {
-    let fitted = fitted(rows);
     for own in rows.chunk_by(|a, b| a.source == b.source) {
         let (source, mechanisms) = (own[0].source, mechanisms(own));
         output.heading(source);
@@ -184,9 +185,8 @@ fn print(rows: &[Row], output: &mut Output) {
             let Booted { command, predicted, why, .. } = one;
             ("kernel", format!("{}: {command}. Predicted: {predicted}. {why}", one.figure))
         }));
-        let own_fitted: Vec<Fitted> =
-            fitted.iter().filter(|one| one.source == source).copied().collect();
         if own.iter().any(|row| row.fit() != Fit::NotCompared) {
+            let own_fitted = fitted(own);
             let names: Vec<&str> = own_fitted.iter().map(|one| one.parameter).collect();
             let names = match names.len() {
                 0 => String::new(),
@@ -196,7 +196,7 @@ fn print(rows: &[Row], output: &mut Output) {
         }
     }
     output.heading("Together");
-    output.paragraph(balance(rows, &fitted));
+    output.paragraph(balance(rows, &fitted(rows)));
     output.paragraph(format!(
         "A number fits if the ratio is within {} … {}. Fitted: a parameter was chosen so that it \
          comes out; predicted: it follows from parameters that were chosen without it. Free: the \
@@ -209,20 +209,23 @@ fn print(rows: &[Row], output: &mut Output) {
     ));
 }
 
-/// Draws the numbers of a source that are modelled, those of one unit together.
+/// Draws the numbers of a source that are modelled, those of one unit together, as bars: hollow is
+/// published.
 fn bars(own: &[Row], output: &mut Output) {
-    let number = |row: &Row| match row.finding {
-        Finding::Number { published, ours: Some(ours), unit } if row.fit() != Fit::NotCompared => {
-            Some((unit, (row.figure.clone(), published, ours)))
+    let mut of_units: IndexMap<&str, Vec<Interval>> = IndexMap::new();
+    for row in own.iter().filter(|row| row.fit() != Fit::NotCompared) {
+        if let Finding::Number { published, ours: Some(ours), unit } = row.finding {
+            let text = format!("{} {unit}", units::figures(ours));
+            let bar = Interval::of(&row.figure, true, [ours; 3], text);
+            let bar = Interval { published: Some(published), ..bar };
+            of_units.entry(unit).or_default().push(bar);
         }
-        _ => None,
-    };
-    let numbers: Vec<_> = own.iter().filter_map(number).collect();
-    for unit in distinct(numbers.iter().map(|(unit, _)| *unit)) {
-        let of_unit = numbers.iter().filter(|(own, _)| *own == unit);
-        let rows: Vec<_> = of_unit.map(|(_, row)| row.clone()).collect();
+    }
+    for (unit, rows) in of_units {
+        let is_negative = |row: &Interval| row.value.min(row.published.unwrap_or(0.0)) < 0.0;
+        let scale = if rows.iter().any(is_negative) { Scale::Linear } else { Scale::Bars };
         let title = format!("{} in {unit}: bars are ours; hollow: published", own[0].source);
-        output.picture(|| curves::beside(&title, unit, &rows));
+        output.picture(|| plot::intervals(&title, Axis::new(unit, scale, units::figures), rows));
     }
 }
 
@@ -445,19 +448,22 @@ mod tests {
         assert!(is_broken(&statement, &[]));
     }
 
+    /// One that fits, one that does not, one that cannot fail, and an input.
+    fn rows() -> [Row; 4] {
+        let bound = Row { freedom: Freedom::None, ..number(1.0, 1.0) };
+        let input = Row::number("s.t", "g", (3.0, 3.0, "s"), Role::Input, "p");
+        [number(1.0, 1.0), number(1.0, 2.0), bound, input]
+    }
+
     #[test]
     fn the_table_says_what_does_not_fit() {
-        let rows = [
-            number(1.0, 1.0),
-            number(1.0, 2.0),
-            Row::number("s.t", "g", (3.0, 3.0, "s"), Role::Input, "p"),
-        ];
+        let rows = rows();
         let text = table(&rows, &mechanisms(&rows)).to_string();
         let lines: Vec<&str> = text.lines().skip(2).collect();
         assert!(lines[0].contains("fits") && lines[0].contains("predicted"), "{text}");
         assert!(lines[0].contains("100 %"), "{text}");
         assert!(lines[1].contains("does not fit"), "{text}");
-        assert!(lines[2].contains("input") && !lines[2].contains("fit"), "{text}");
+        assert!(lines[3].contains("input") && !lines[3].contains("fit"), "{text}");
     }
 
     #[test]
@@ -480,13 +486,7 @@ mod tests {
     #[test]
     fn parameters_are_counted_beside_figures() {
         let fitted = Fitted { source: "s.t", parameter: "p", on: "f" };
-        let rows = [
-            number(1.0, 1.0),
-            number(1.0, 2.0),
-            Row { freedom: Freedom::None, ..number(1.0, 1.0) },
-            Row::number("s.t", "g", (3.0, 3.0, "s"), Role::Input, "p"),
-        ];
-        let text = balance(&rows, &[fitted]);
+        let text = balance(&rows(), &[fitted]);
         for expected in ["2 of 3 figures", "not modelled: 1)", "2 could have failed: 1 of them did"]
         {
             assert!(text.contains(expected), "{text}");

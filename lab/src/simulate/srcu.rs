@@ -43,8 +43,8 @@ fn job(run: &Run) -> Job<'_, Report> {
         // A run that never sleeps takes longest; most sleep.
         about: Duration::from_micros(20 * u64::from(run.options.calls))
             .max(Duration::from_millis(1)),
-        run: Box::new(|watch| {
-            let progress = &mut |calls| watch.at(u64::from(calls), run.options.calls.into());
+        run: Box::new(|at| {
+            let progress = &mut |calls| at(u64::from(calls), run.options.calls.into());
             // What is impossible was refused before anything ran.
             run_with_progress(&run.options, progress).ok().flatten()
         }),
@@ -77,8 +77,8 @@ fn runs(args: &WhatIfArgs, quick: bool) -> Result<Vec<Run>> {
         options.limit_ns = limit;
     }
     let mut bases = vec![Run { variant: String::new(), options, sets: Vec::new() }];
-    for set in &args.set {
-        vary(&mut bases, &set.values, |to, &value| to.sets.push((set.name.clone(), value)))?;
+    for (name, values) in &args.set {
+        vary(&mut bases, values, |to, &value| to.sets.push((name.clone(), value)))?;
     }
     vary(&mut bases, &args.seed, |to, &seed| to.options.seed = seed)?;
     vary(&mut bases, &args.preemptible, |to, &on| to.options.preempt = on)?;
@@ -119,8 +119,9 @@ impl Run {
         let set = self.sets.iter().find(|(name, _)| name == "hz");
         let hz = set.map_or(self.options.hz.into(), |(_, hz)| *hz);
         self.options.delay = of(&self.variant, hz.try_into().unwrap_or(u32::MAX));
-        if let Err(number) = numbers::apply(&mut self.options, &self.sets) {
-            return Ok(Some(number.to_owned()));
+        let lacks = |(name, value): &&(String, u64)| !numbers::set(&mut self.options, name, *value);
+        if let Some((lacking, _)) = self.sets.iter().find(lacks) {
+            return Ok(Some(lacking.clone()));
         }
         self.options.check().map_err(Failure::usage)?;
         Ok(None)

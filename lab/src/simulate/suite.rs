@@ -46,8 +46,8 @@ pub(super) fn job(name: String, options: Options) -> Job<'static, Report> {
         name,
         // Most of them take as long as a few hundredths of their virtual time.
         about: Duration::from_nanos(options.duration / 10).max(Duration::from_millis(10)),
-        run: Box::new(move |watch| {
-            let progress = &mut |now| watch.at(now, options.warm_up + options.duration);
+        run: Box::new(move |at| {
+            let progress = &mut |now| at(now, options.warm_up + options.duration);
             ours::run_with_progress(&options, progress).ok().flatten()
         }),
     }
@@ -80,8 +80,8 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
         None => broken(&judged, &[&RECORDED.misses, quick].concat()),
         Some(_) => Vec::new(),
     };
-    for (case, target) in &broken {
-        let aim = &RECORDED.words[&target.aim][0];
+    for (judged, target) in &broken {
+        let (case, aim) = (judged.case.workload.name, &RECORDED.words[&target.aim][0]);
         output.note(format!("{case}: {aim} was met when it was recorded"));
     }
     Ok(super::exit(output, !broken.is_empty()))
@@ -123,15 +123,17 @@ fn judge(cases: Vec<Case>, reports: &[Option<Report>]) -> Vec<Judged> {
     cases.into_iter().zip(reports.chunks(Algorithm::NAMES.len())).filter_map(judged).collect()
 }
 
-/// Aims that are not reached and were when they were recorded.
-fn broken<'a>(judged: &'a [Judged], known: &[(String, Aim)]) -> Vec<(&'a str, &'a Target)> {
-    let of = |Judged { case, targets, .. }: &'a Judged| {
-        targets.iter().map(|target| (case.workload.name, target))
-    };
-    let is_broken = |(case, target): &(&str, &Target)| {
-        !target.reached && !known.iter().any(|(name, aim)| name == case && *aim == target.aim)
-    };
-    judged.iter().flat_map(of).filter(is_broken).collect()
+/// The aims that are not reached, each with whose it is.
+fn missed(judged: &[Judged]) -> impl Iterator<Item = (&Judged, &Target)> {
+    let all = judged.iter().flat_map(|one| one.targets.iter().map(move |target| (one, target)));
+    all.filter(|(_, target)| !target.reached)
+}
+
+/// Those of them that were reached when they were recorded.
+fn broken<'a>(judged: &'a [Judged], known: &[(String, Aim)]) -> Vec<(&'a Judged, &'a Target)> {
+    let is_known = |name: &str, aim| known.iter().any(|own| own.0 == name && own.1 == aim);
+    let missed = missed(judged);
+    missed.filter(|(one, target)| !is_known(one.case.workload.name, target.aim)).collect()
 }
 
 fn print(judged: &[Judged], output: &mut Output) {
@@ -140,7 +142,7 @@ fn print(judged: &[Judged], output: &mut Output) {
         let cpus = options.cpus;
         let larger = if cpus == *own { "" } else { "in proportion on " };
         output.heading(format!("{name}: {what}; {larger}{cpus} CPUs"));
-        output.table(figures(judged));
+        output.table(output::table(&FIGURES, 1.., judged.shown().map(row)));
     }
     output.heading("What the columns are");
     output.entries(RECORDED.columns.iter().map(|[head, what]| (head, what)));
@@ -154,15 +156,16 @@ fn print(judged: &[Judged], output: &mut Output) {
         ("CPU", format!("of grace periods where no thread waits, over tick's: at most {cpu}")),
         ("aims", "whether all aims of the line are met".to_owned()),
     ]);
-    let all = judged.iter().flat_map(|judged| &judged.targets);
-    let (reached, not): (Vec<&Target>, Vec<&Target>) = all.partition(|target| target.reached);
     output.heading("Together");
-    output.paragraph(format!("Aims met: {}; missed: {}.", reached.len(), not.len()));
-    for judged in judged {
-        for target in judged.targets.iter().filter(|target| !target.reached) {
-            output.paragraph(miss(judged, target));
-        }
-    }
+    let [met, not] = counts(judged);
+    output.paragraph(format!("Aims met: {met}; missed: {not}."));
+    missed(judged).for_each(|(judged, target)| output.paragraph(miss(judged, target)));
+}
+
+/// How many aims are met, and how many are not.
+fn counts(judged: &[Judged]) -> [usize; 2] {
+    let not = missed(judged).count();
+    [judged.iter().map(|one| one.targets.len()).sum::<usize>() - not, not]
 }
 
 /// An aim that is not reached, in words.
@@ -178,13 +181,10 @@ fn miss(judged: &Judged, target: &Target) -> String {
     )
 }
 
-/// What each engine has shown.
-fn figures(judged: &Judged) -> comfy_table::Table {
-    let header =
-        ["engine", "updates/s", "reads/s", "wait p50", "p99", "max", "CPU", "fences/s", "memory"];
-    output::table(&header, 1.., judged.shown().map(row))
-}
+const FIGURES: [&str; 9] =
+    ["engine", "updates/s", "reads/s", "wait p50", "p99", "max", "CPU", "fences/s", "memory"];
 
+/// What an engine has shown.
 fn row((engine, report): (&'static str, &Report)) -> Vec<String> {
     let a_second = |count: u64| {
         let seconds = report.duration_ns as f64 / 1e9;
@@ -213,26 +213,23 @@ fn row((engine, report): (&'static str, &Report)) -> Vec<String> {
 fn table(judged: &[Judged]) -> comfy_table::Table {
     let heads = Aim::ALL.map(|aim| &*RECORDED.words[&aim][1]);
     let header: Vec<&str> = ["workload"].into_iter().chain(heads).chain(["aims"]).collect();
-    let row = |judged: &Judged| {
-        let mut row = vec![Cell::new(judged.case.workload.name)];
-        let target = |aim| judged.targets.iter().find(|target| target.aim == aim);
-        row.extend(Aim::ALL.map(|aim| cell(target(aim))));
-        let all_reached = judged.targets.iter().all(|target| target.reached);
-        row.push(match all_reached {
+    let row = |Judged { case, targets, .. }: &Judged| {
+        let target = |aim| {
+            let target = targets.iter().find(|target| target.aim == aim);
+            target.map_or(Cell::new(""), |one| met(ratio(one.ratio_permille), one.reached))
+        };
+        let aims = match targets.iter().all(|target| target.reached) {
             true => Cell::new("met").fg(Color::Green),
-            false => Cell::new("missed").fg(Color::Red),
-        });
-        row
+            false => met("missed".to_owned(), false),
+        };
+        [&[Cell::new(case.workload.name)][..], &Aim::ALL.map(target), &[aims]].concat()
     };
     output::table(&header, 1..=Aim::ALL.len(), judged.iter().map(row))
 }
 
-fn cell(target: Option<&Target>) -> Cell {
-    let Some(target) = target else {
-        return Cell::new("");
-    };
-    let cell = Cell::new(ratio(target.ratio_permille));
-    if target.reached { cell } else { cell.fg(Color::Red) }
+/// A cell that is red unless what it says is as it should be.
+pub(super) fn met(text: String, is_so: bool) -> Cell {
+    if is_so { Cell::new(text) } else { Cell::new(text).fg(Color::Red) }
 }
 
 /// Thousandths as a ratio.
@@ -247,10 +244,7 @@ fn ratio(permille: u64) -> String {
 
 /// The document that `--json` writes.
 fn document(judged: &[Judged], quick: bool) -> Value {
-    let count = |reached| {
-        let all = judged.iter().flat_map(|judged| &judged.targets);
-        all.filter(|target| target.reached == reached).count()
-    };
+    let [reached, not_reached] = counts(judged);
     let report = |(engine, report): (&str, &Report)| {
         let own = json!({ "engine": engine, "overhead_ppm": report.overhead_ppm() });
         merged([own, json!(report)])
@@ -267,8 +261,8 @@ fn document(judged: &[Judged], quick: bool) -> Value {
     json!({
         "quick": quick,
         "judged": suite::JUDGED,
-        "reached": count(true),
-        "not_reached": count(false),
+        "reached": reached,
+        "not_reached": not_reached,
         "cases": judged.iter().map(case).collect::<Vec<_>>(),
     })
 }

@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 use simulate::{Report, run_with_progress};
 
 use super::options::WhatIfArgs;
-use super::picture::{self, Panel};
 use super::pool::{self, Job};
 use super::product::{self, Run};
 use super::shape::{self, Setting, Shape};
-use super::{costs, curves, metric};
+use super::{costs, curves, metric, picture};
 use crate::exit::{Exit, Failure, Result};
 use crate::html;
 use crate::output::{Output, SchemaId};
@@ -27,8 +26,8 @@ pub(super) fn job(run: &Run) -> Job<'_, Report> {
     Job {
         name: name(run),
         about: product::about(setup, engine, workload),
-        run: Box::new(move |watch| {
-            let progress = &mut |now| watch.at(now, end);
+        run: Box::new(move |at| {
+            let progress = &mut |now| at(now, end);
             // What is impossible was refused before anything ran.
             run_with_progress(setup, engine, workload, progress).ok().flatten()
         }),
@@ -56,13 +55,12 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let reports = pool::run(runs.iter().map(job), output);
     let done: Vec<(&Run, &Report)> = pool::ended(&runs, &reports).collect();
     let shape = Shape::of(&runs.iter().map(settings).collect::<Vec<_>>());
-    let panel = |(run, report): &(&Run, &Report)| Panel {
-        title: shape.words(&settings(run)),
-        grace_periods: report.timeline.clone(),
-    };
-    let panels = || -> Vec<Panel> { done.iter().map(panel).collect() };
-    if let Some(svg) = &mut svg {
-        svg.write(&picture::file(&panels(), &shape.shared))?;
+    let panel =
+        |(run, report): &(&Run, &Report)| (shape.words(&settings(run)), report.timeline.clone());
+    let drawn = picture::draw(&done.iter().map(panel).collect::<Vec<_>>(), &shape.shared);
+    // If nothing was simulated to its end, there is none, and an older one stays.
+    if let (Some(svg), Some((_, picture))) = (&mut svg, html::picture(&drawn)) {
+        svg.write(&picture)?;
     }
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
     output.findings(SCHEMA, json!({ "runs": all }));
@@ -70,9 +68,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     curves::add(&done, settings, output);
     if !done.is_empty() {
         let title = "Who held the grace periods up, when";
-        output.picture(|| {
-            html::titled(title, |part| part.append(&picture::draw(&panels(), &shape.shared)))
-        });
+        output.picture(|| html::titled(title, |part| part.append(&drawn)));
     }
     let faults = faults(&done);
     for fault in &faults {
@@ -149,28 +145,28 @@ mod tests {
     use super::product::tests::resolve;
     use super::*;
 
-    fn shape_of(runs: &[Run]) -> Shape {
-        Shape::of(&runs.iter().map(settings).collect::<Vec<_>>())
+    /// The settings of each run of this line, and what they share.
+    fn swept(line: &str) -> (Vec<Vec<Setting>>, Shape) {
+        let all: Vec<_> = resolve(line).iter().map(settings).collect();
+        let shape = Shape::of(&all);
+        (all, shape)
     }
 
     #[test]
     fn what_differs_is_told_apart_and_the_rest_is_said_once() {
-        let runs = resolve("--engine poll,tick --cpus 2 --hz 100,1000");
-        let shape = shape_of(&runs);
+        let (all, shape) = swept("--engine poll,tick --cpus 2 --hz 100,1000");
         assert_eq!(shape.varies, ["Hz", "engine"]);
-        assert_eq!(shape.values(&settings(&runs[1])), ["100", "tick"]);
-        assert_eq!(shape.words(&settings(&runs[1])), "100 Hz, tick");
+        assert_eq!(shape.values(&all[1]), ["100", "tick"]);
+        assert_eq!(shape.words(&all[1]), "100 Hz, tick");
         assert!(shape.shared.contains(&"2 CPUs".to_owned()), "{shape:?}");
         assert!(!shape.shared.iter().any(|words| words.contains("Hz")), "{shape:?}");
     }
 
     #[test]
     fn a_number_that_only_some_have_is_told_apart() {
-        let line = "--engine tick --cpus 2 --set busy_us=100 --workload idle,dbench";
-        let runs = resolve(line);
-        let shape = shape_of(&runs);
+        let (all, shape) = swept("--engine tick --cpus 2 --set busy_us=100 --workload idle,dbench");
         assert_eq!(shape.varies, ["workload", "busy_us"]);
-        assert_eq!(shape.values(&settings(&runs[0])), ["idle", "–"]);
-        assert_eq!(shape.values(&settings(&runs[1])), ["dbench", "100"]);
+        assert_eq!(shape.values(&all[0]), ["idle", "–"]);
+        assert_eq!(shape.values(&all[1]), ["dbench", "100"]);
     }
 }

@@ -17,18 +17,13 @@ const NAME_MAX: usize = 32;
 /// Domains that are shown: as many as a process lists.
 const DOMAINS_MAX: usize = 256;
 
-/// A process's answer.
-#[derive(Clone, Debug)]
-pub(super) struct Answer {
-    /// The document, with what we do not know of as well.
-    pub(super) came: Value,
-    pub(super) process: Process,
-}
-
-/// See `docs/JSON.md`.
+/// A process's answer: see `docs/JSON.md`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Process {
+    /// The document, with what we do not know of as well.
+    #[serde(skip)]
+    pub(super) came: Value,
     pub(super) pid: u32,
     pub(super) program: String,
     pub(super) fences: String,
@@ -77,9 +72,9 @@ pub(super) struct Reader {
     pub(super) at_least_ns: u64,
 }
 
-impl Answer {
+impl Process {
     /// Reads a line.
-    pub(super) fn read(line: &str) -> Result<Answer, String> {
+    pub(super) fn read(line: &str) -> Result<Process, String> {
         let came: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         if came["schema"] != SCHEMA {
             return Err(format!("it is not {SCHEMA:?}"));
@@ -89,11 +84,10 @@ impl Answer {
         process.domains.truncate(DOMAINS_MAX);
         let domains = process.domains.iter_mut().map(|domain| &mut domain.name);
         domains.chain([&mut process.program]).for_each(|name| *name = shortened(name, NAME_MAX));
-        Ok(Answer { came, process })
+        process.came = came;
+        Ok(process)
     }
-}
 
-impl Process {
     /// Seconds since an earlier answer; `None` if it is another process's, or another program's
     /// (after `exec` a process counts anew), or no time has gone by.
     pub(super) fn seconds_since(&self, earlier: &Process) -> Option<f64> {
@@ -201,9 +195,9 @@ mod tests {
         let line = json!({
             "schema": "quiescence-stats/2", "program": "\u{1b}[2J", "news": 1, "domains": domains,
         });
-        let answer = Answer::read(&line.to_string()).unwrap();
-        assert_eq!(answer.process.program, "?[2J");
-        let domain = &answer.process.domains[0];
+        let answer = Process::read(&line.to_string()).unwrap();
+        assert_eq!(answer.program, "?[2J");
+        let domain = &answer.domains[0];
         assert_eq!(domain.name, "a?b");
         let reader = domain.longest_reader.as_ref().unwrap();
         assert_eq!(reader.location.as_deref(), Some("?1m"));
@@ -218,8 +212,8 @@ mod tests {
             let name = "é".repeat(length);
             let domains = [json!({"name": name})];
             let line = json!({"schema": "quiescence-stats/2", "program": name, "domains": domains});
-            let answer = Answer::read(&line.to_string()).unwrap();
-            for seen in [&answer.process.domains[0].name, &answer.process.program] {
+            let answer = Process::read(&line.to_string()).unwrap();
+            for seen in [&answer.domains[0].name, &answer.program] {
                 assert_eq!((seen.chars().count(), seen.ends_with('…')), (shown, length > NAME_MAX));
             }
             assert_eq!(answer.came["domains"][0]["name"], name, "JSON has all of it");
@@ -231,14 +225,14 @@ mod tests {
     fn more_domains_than_a_process_lists_are_not_compared() {
         let domains: Vec<_> = (0..1_000).map(|number| json!({"number": number})).collect();
         let line = json!({"schema": "quiescence-stats/2", "domains": domains});
-        let answer = Answer::read(&line.to_string()).unwrap();
-        assert_eq!(answer.process.domains.len(), DOMAINS_MAX);
+        let answer = Process::read(&line.to_string()).unwrap();
+        assert_eq!(answer.domains.len(), DOMAINS_MAX);
         assert_eq!(answer.came["domains"].as_array().unwrap().len(), 1_000);
     }
 
     #[test]
     fn what_is_no_answer_is_refused() {
         let wrong = r#"{"schema": "quiescence-stats/2", "domains": 7}"#;
-        assert!(Answer::read(wrong).is_err());
+        assert!(Process::read(wrong).is_err());
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Uid, geteuid, test_kill_process};
 
-use super::answer::Answer;
+use super::answer::Process;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
 
@@ -27,12 +27,12 @@ const FILES_MAX: usize = 4_096;
 
 /// The replies of all processes that serve in the usual directories, by the numbers that they say
 /// they have, and then by their sockets.
-pub(super) fn all(output: &Output) -> Vec<Answer> {
+pub(super) fn all(output: &Output) -> Vec<Process> {
     let sockets = directories(None).flat_map(|directory| sockets_in(&directory, geteuid()));
     // Two of the directories may be one.
     let sockets: BTreeSet<PathBuf> = sockets.flat_map(|socket| socket.canonicalize()).collect();
-    let mut answers: Vec<Answer> = answers(sockets, output).into_values().flatten().collect();
-    answers.sort_by_key(|answer| answer.process.pid);
+    let mut answers: Vec<Process> = answers(sockets, output).into_values().flatten().collect();
+    answers.sort_by_key(|answer| answer.pid);
     answers
 }
 
@@ -115,12 +115,12 @@ fn does_not_serve(pid: u32) -> Failure {
 }
 
 /// Asks a process for its statistics by its socket.
-pub(super) fn ask(socket: &Path, pid: u32, output: &Output) -> io::Result<Answer> {
+pub(super) fn ask(socket: &Path, pid: u32, output: &Output) -> io::Result<Process> {
     let answer = answers([socket.to_owned()].into(), output).into_values().next();
     let late = if output.must_stop() { ErrorKind::Interrupted } else { ErrorKind::TimedOut };
     let answer = answer.ok_or(late)??;
     // A child has its parent's QUIESCENCE_STATS, and not the socket.
-    let is_its = number_of_its_own(pid) == answer.process.pid;
+    let is_its = number_of_its_own(pid) == answer.pid;
     is_its.then_some(answer).ok_or(ErrorKind::NotFound.into())
 }
 
@@ -128,7 +128,7 @@ pub(super) fn ask(socket: &Path, pid: u32, output: &Output) -> io::Result<Answer
 ///
 /// Even to connect may take for ever, since a stopped process accepts nobody. So a thread for each
 /// waits, and is left to itself then.
-fn answers(sockets: BTreeSet<PathBuf>, output: &Output) -> BTreeMap<PathBuf, io::Result<Answer>> {
+fn answers(sockets: BTreeSet<PathBuf>, output: &Output) -> BTreeMap<PathBuf, io::Result<Process>> {
     let asked = sockets.len();
     let (answered, came) = mpsc::channel();
     let mut answers = BTreeMap::new();
@@ -147,13 +147,13 @@ fn answers(sockets: BTreeSet<PathBuf>, output: &Output) -> BTreeMap<PathBuf, io:
 }
 
 /// What a process answers.
-fn answer_of(socket: &Path) -> io::Result<Answer> {
+fn answer_of(socket: &Path) -> io::Result<Process> {
     let mut stream = UnixStream::connect(socket)?;
     stream.write_all(b"statistics\n")?;
     let mut line = String::new();
     match BufReader::new(stream.take(ANSWER_MAX)).read_line(&mut line)? {
         0 => Err(ErrorKind::UnexpectedEof.into()),
-        _ => Answer::read(&line).map_err(|why| io::Error::new(ErrorKind::InvalidData, why)),
+        _ => Process::read(&line).map_err(|why| io::Error::new(ErrorKind::InvalidData, why)),
     }
 }
 

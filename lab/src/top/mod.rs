@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::exit::{Failure, Result};
 use crate::number::{real_within, within};
 use crate::output::{Output, SchemaId};
-use answer::Answer;
+use answer::Process;
 use terminal::Keyboard;
 use view::Order;
 
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result {
         if output.must_stop() {
             return Err(output.stopped());
         }
-        document(processes.iter(), output);
+        document(&processes, output);
         view::list(&processes, output);
         return Ok(());
     };
@@ -57,11 +57,11 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result {
     let first = find::ask(&socket, pid, output);
     let first = first.map_err(|error| find::explain(pid, error, output))?;
     if output.has_json() {
-        document([&first].into_iter(), output);
+        document(&[first], output);
         return Ok(());
     }
     let is_live = io::stdout().is_terminal();
-    let keyboard = is_live.then(Keyboard::open);
+    let keyboard = is_live.then(Keyboard::open).flatten();
     let mut order = args.sort;
     let mut earlier = first;
     loop {
@@ -105,8 +105,8 @@ fn clear() -> io::Result<()> {
     stdout.flush()
 }
 
-fn document<'a>(answers: impl Iterator<Item = &'a Answer>, output: &mut Output) {
+fn document(answers: &[Process], output: &mut Output) {
     // What the processes answered, as it came.
-    let processes: Vec<&Value> = answers.map(|answer| &answer.came).collect();
+    let processes: Vec<&Value> = answers.iter().map(|answer| &answer.came).collect();
     output.json(SCHEMA, [json!({ "processes": processes })]);
 }

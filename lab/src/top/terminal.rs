@@ -5,27 +5,23 @@ use std::io::{self, IsTerminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Standard input without line editing, if it is a terminal; as it was before when dropped.
-pub(super) struct Keyboard {
-    before: Option<Termios>,
-}
+/// Standard input without line editing; as it was before when dropped.
+pub(super) struct Keyboard(Termios);
 
 impl Keyboard {
-    pub(super) fn open() -> Keyboard {
+    /// If it is a terminal.
+    pub(super) fn open() -> Option<Keyboard> {
         let stdin = io::stdin();
-        let before = stdin.is_terminal().then(|| tcgetattr(&stdin).ok()).flatten();
-        if let Some(before) = &before {
-            let mut now = before.clone();
-            now.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-            // Without it keys come line by line: Ctrl-C still ends the command.
-            let _ = tcsetattr(&stdin, OptionalActions::Now, &now);
-        }
-        Keyboard { before }
+        let before = stdin.is_terminal().then(|| tcgetattr(&stdin).ok())??;
+        let mut now = before.clone();
+        now.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        // Without it keys come line by line: Ctrl-C still ends the command.
+        let _ = tcsetattr(&stdin, OptionalActions::Now, &now);
+        Some(Keyboard(before))
     }
 
     /// The key that was pressed, if one was.
     pub(super) fn key(&self) -> Option<u8> {
-        self.before.as_ref()?;
         let stdin = io::stdin();
         let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
         let ready = poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
@@ -38,9 +34,7 @@ impl Keyboard {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        if let Some(before) = &self.before {
-            // A terminal that has gone needs nothing restored.
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
-        }
+        // A terminal that has gone needs nothing restored.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
     }
 }

@@ -6,20 +6,19 @@ use std::cmp::Reverse;
 use bench::units;
 use clap::ValueEnum;
 
-use super::answer::{Answer, Domain, Process};
+use super::answer::{Domain, Process};
 use crate::output::{self, Output};
 
 /// The processes that serve.
-pub(super) fn list(answers: &[Answer], output: &mut Output) {
-    if answers.is_empty() {
+pub(super) fn list(processes: &[Process], output: &mut Output) {
+    if processes.is_empty() {
         return output.paragraph(
             "No process of this user serves its statistics in the usual places. Start one with \
              QUIESCENCE_STATS=1 in its environment; if it names a path, use rcu top PID.",
         );
     }
     let header = ["pid", "program", "domains", "grace periods", "waiting", "stalls"];
-    let row = |answer: &Answer| {
-        let Process { pid, program, domains_total, domains, .. } = &answer.process;
+    let row = |Process { pid, program, domains_total, domains, .. }: &Process| {
         let sum = |count: fn(&Domain) -> u64| {
             units::count(domains.iter().map(count).fold(0, u64::saturating_add))
         };
@@ -32,7 +31,7 @@ pub(super) fn list(answers: &[Answer], output: &mut Output) {
             sum(|domain| domain.stalls),
         ]
     };
-    output.table(output::table(&header, [0, 2, 3, 4, 5], answers.iter().map(row)));
+    output.table(output::table(&header, [0, 2, 3, 4, 5], processes.iter().map(row)));
     output.line("rcu top PID shows one of them.");
 }
 
@@ -141,9 +140,9 @@ fn rows(earlier: &Process, later: &Process, domains: &[&Domain]) -> Vec<[String;
 }
 
 /// One line a domain, for programs that read lines.
-pub(super) fn lines(earlier: &Answer, later: &Answer, order: Order, output: &mut Output) {
-    let domains = order.sorted(&later.process);
-    let rows = rows(&earlier.process, &later.process, &domains);
+pub(super) fn lines(earlier: &Process, later: &Process, order: Order, output: &mut Output) {
+    let domains = order.sorted(later);
+    let rows = rows(earlier, later, &domains);
     for (domain, row) in domains.into_iter().zip(rows) {
         let cells = COLUMNS.iter().zip(row).map(|((title, ..), cell)| format!("{title}: {cell}"));
         let longest = longest(domain).map(|text| format!("longest reader: {text}"));
@@ -154,8 +153,7 @@ pub(super) fn lines(earlier: &Answer, later: &Answer, order: Order, output: &mut
 }
 
 /// The domains of a process, and what they did between two replies.
-pub(super) fn process(earlier: &Answer, later: &Answer, order: Order, output: &mut Output) {
-    let (earlier, later) = (&earlier.process, &later.process);
+pub(super) fn process(earlier: &Process, later: &Process, order: Order, output: &mut Output) {
     output.paragraph(format_args!(
         "{} (process {}), {} fences, {} {}",
         later.program,

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 
 use crate::common::schema::hold;
-use crate::common::{documented, expect_code, held, json, parsed, rcu, run};
+use crate::common::{documented, expect_code, file, held, json, parsed, rcu, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use simulate::replay::PARTS;
@@ -329,31 +329,48 @@ fn the_page_of_2014_says_what_comes_out(rows: &[Value]) {
     assert!(default["mechanism"].as_str().unwrap().contains("would have to make"), "{default}");
 }
 
-#[test]
-fn an_interrupted_run_writes_what_there_is() {
-    let directory = tempfile::tempdir().unwrap();
-    let (svg, document) = (directory.path().join("t.svg"), directory.path().join("t.json"));
+/// A run that Ctrl-C ends before anything is simulated: its document. `t.svg` and `t.csv` in the
+/// directory are where its picture and its tables would be.
+fn interrupted(directory: &std::path::Path) -> Value {
+    let [svg, csv, document] = ["t.svg", "t.csv", "t.json"].map(|name| directory.join(name));
     // Minutes, if it were let.
     let args = "simulate --engine tick --workload mixed --cpus 4096 --duration 10s --svg";
     let mut child = rcu(args.split(' ').map(std::ffi::OsStr::new).chain([
         svg.as_os_str(),
+        "--csv".as_ref(),
+        csv.as_os_str(),
         "--json".as_ref(),
         document.as_os_str(),
     ]))
     .stdout(std::process::Stdio::piped())
     .spawn()
     .expect("the command starts");
-    // The file is opened when the handler is in place.
-    while !svg.exists() {
+    // Both are opened when the handler is in place.
+    while !document.exists() || !svg.exists() {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::yield_now();
     }
     kill_process(Pid::from_child(&child), Signal::INT).expect("the child is there");
     let output = child.wait_with_output().expect("the child ends");
     assert_eq!(output.status.code(), Some(130));
-    let document = json(&document);
+    json(&document)
+}
+
+#[test]
+fn an_interrupted_run_writes_what_there_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let document = interrupted(directory.path());
     assert_eq!(document["interrupted"], true);
     assert!(document["runs"][0]["report"].is_null());
+}
+
+/// What was written was nothing, which is no picture and no table.
+#[test]
+fn an_interrupted_run_without_results_emptied_the_files_of_an_older_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = ["t.svg", "t.csv"].map(|name| file(directory.path(), name, "older"));
+    interrupted(directory.path());
+    assert_eq!(files.map(|path| std::fs::read_to_string(path).unwrap()), ["older"; 2]);
 }
 
 /// The schema had a report of each run, and each was run to its end.

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -20,6 +21,7 @@ use crate::serving::*;
 use quiescence::Domain;
 use quiescence::hazard::{HazardDomain, HazardPointer};
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
 /// As [`Served::by`], once it has made its socket; and its number.
 fn serving(test: &str, serve: impl FnOnce()) -> Option<(Served, String)> {
@@ -134,9 +136,7 @@ fn a_process_that_does_not_serve_is_told_how_it_would() {
 
 #[test]
 fn who_answers_nonsense_is_not_believed() {
-    let runtime = private_directory();
-    let listener = listener(runtime.path(), std::process::id());
-    let pid = std::process::id().to_string();
+    let (runtime, listener, pid) = listening();
     let answers = ["{}\n", "", "{\"schema\": \"quiescence-stats/9\"}\n"];
     let liar = thread::spawn(move || {
         for answer in answers {
@@ -165,41 +165,42 @@ fn listener(runtime: &Path, pid: u32) -> UnixListener {
     UnixListener::bind(directory.join(format!("{pid}.sock"))).unwrap()
 }
 
+/// This process, which listens where `rcu top` looks in the directory: and its number.
+fn listening() -> (TempDir, UnixListener, String) {
+    let (runtime, pid) = (private_directory(), std::process::id());
+    let listener = listener(runtime.path(), pid);
+    (runtime, listener, pid.to_string())
+}
+
 /// Connecting waited without a limit while nobody accepted and the queue of connections was full.
 #[test]
 fn who_accepts_nobody_is_not_waited_for() {
     unsafe extern "C" {
         fn listen(socket: c_int, backlog: c_int) -> c_int;
     }
-    let runtime = private_directory();
-    let listener = listener(runtime.path(), std::process::id());
+    let (runtime, listener, pid) = listening();
     // SAFETY: a socket of this test's.
     assert_eq!(unsafe { listen(listener.as_raw_fd(), 0) }, 0);
     let path = listener.local_addr().unwrap();
     let _queued = UnixStream::connect_addr(&path).unwrap();
-    let pid = std::process::id().to_string();
     fails(&top(runtime.path(), &[&pid]), 4, "does not answer");
     // Who asks all processes does without it.
     expect_code(&top(runtime.path(), &[]), 0);
 }
 
-/// Two processes that are asked before either answers, which then give these numbers.
-fn answering_together(runtime: &Path, numbers: [u32; 2]) -> thread::JoinHandle<()> {
-    let listeners = [1, 2].map(|place| listener(runtime, place));
-    thread::spawn(move || {
+/// Two processes that are asked before either answers, which then give these numbers, are both
+/// listed.
+#[track_caller]
+fn both_are_listed(numbers: [u32; 2]) {
+    let runtime = private_directory();
+    let listeners = [1, 2].map(|place| listener(runtime.path(), place));
+    let processes = thread::spawn(move || {
         let clients = listeners.map(|listener| listener.accept().unwrap().0);
         for (client, pid) in clients.into_iter().zip(numbers) {
             let answer = r#""schema": "quiescence-stats/2", "program": "together", "pid""#;
             answer_with(client, &format!("{{{answer}: {pid}}}\n"));
         }
-    })
-}
-
-/// Two that answer together, and give these numbers, are both listed.
-#[track_caller]
-fn both_are_listed(numbers: [u32; 2]) {
-    let runtime = private_directory();
-    let processes = answering_together(runtime.path(), numbers);
+    });
     let document = parsed(&top(runtime.path(), &["--json", "-"]));
     let listed = document["processes"].as_array().unwrap().iter();
     assert_eq!(listed.filter(|process| process["program"] == "together").count(), 2);
@@ -266,9 +267,7 @@ fn the_environment_of_anothers_process_leads_to_a_socket_of_ours() {
 /// without echo.
 #[test]
 fn ctrl_c_ends_the_wait_for_an_answer() {
-    let runtime = private_directory();
-    let listener = listener(runtime.path(), std::process::id());
-    let pid = std::process::id().to_string();
+    let (runtime, listener, pid) = listening();
     for (args, dribbles) in [(&[&*pid][..], false), (&[&pid], true), (&[], false)] {
         let mut command = rcu(["top"].iter().chain(args));
         command.env("XDG_RUNTIME_DIR", runtime.path()).stderr(Stdio::piped());
@@ -344,11 +343,9 @@ fn a_child_is_not_taken_for_its_parent() {
 fn processes_that_are_not_ours_are_named() {
     let runtime = private_directory();
     // Unless we are the same user as the first process.
-    let of_first = fs::metadata("/proc/1").map(|found| std::os::unix::fs::MetadataExt::uid(&found));
-    let ours = fs::metadata("/proc/self").map(|found| std::os::unix::fs::MetadataExt::uid(&found));
-    if let (Ok(of_first), Ok(ours)) = (of_first, ours)
-        && of_first != ours
-    {
+    let user = |process: &str| Some(fs::metadata(Path::new("/proc").join(process)).ok()?.uid());
+    let [of_first, ours] = ["1", "self"].map(user);
+    if of_first.is_some() && ours.is_some() && of_first != ours {
         fails(&top(runtime.path(), &["1"]), 2, "another user");
     }
 }

@@ -90,6 +90,11 @@ impl CpuTime {
 }
 
 impl Report {
+    /// Updates without those whose callbacks have not run.
+    pub fn finished_updates(&self) -> u64 {
+        self.updates.saturating_sub(self.callbacks.queued.saturating_sub(self.callbacks.run))
+    }
+
     /// What grace periods cost, in millionths of all CPUs.
     pub fn overhead_ppm(&self) -> u64 {
         let all_ns = u128::from(self.duration_ns) * self.cpus as u128;

@@ -115,7 +115,7 @@ impl Aim {
         let (waits, expedited) = (&report.waits_ns, &report.waits_expedited_ns);
         let enough = |count: u64, figure: u64| (count >= COUNT_MIN).then_some(figure);
         match self {
-            Self::Updates => enough(finished(report), finished(report)),
+            Self::Updates => enough(report.finished_updates(), report.finished_updates()),
             Self::Reads => enough(report.reads, report.reads),
             Self::WaitP50 => enough(waits.count, waits.p50),
             Self::WaitMean => enough(waits.count, waits.mean),
@@ -124,12 +124,6 @@ impl Aim {
             Self::Cpu => Some(report.time.overhead_ns()),
         }
     }
-}
-
-/// Updates without those whose callbacks have not run.
-fn finished(report: &Report) -> u64 {
-    let left = report.callbacks.queued.saturating_sub(report.callbacks.run);
-    report.updates.saturating_sub(left)
 }
 
 /// The cases; `quick` has runs of a quarter.

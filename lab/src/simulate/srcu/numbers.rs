@@ -1,7 +1,7 @@
 //! The effect of setting a number of SRCU's machine or of its delay functions: users can try boots
 //! of their own, such as those that were tried in 2022.
 
-use grace::srcu::{AdaptiveDelay, Age, CallbackDelay, Published};
+use grace::srcu::{Age, CallbackDelay};
 use simulate::srcu::{Blocked, DelayFunction, Options, Placement};
 
 use super::super::options::Set;
@@ -11,87 +11,67 @@ use crate::exit::{Failure, Result};
 /// When the reader of `blocked_ns` enters: the loop is under way then.
 const BLOCKED_FROM_NS: u64 = 100_000_000;
 
-/// Sets a number. False if the delay function has none of this name; nothing has changed then.
-fn set(to: &mut Options, name: &str, value: u64) -> bool {
+/// Sets a number. False if the delay function, the kernel's or ours, has none of this name; nothing
+/// has changed then.
+pub(super) fn set(to: &mut Options, name: &str, value: u64) -> bool {
+    use DelayFunction::{Adaptive as Ours, Published as Kernels};
     // The table has no larger ones of those that are counts.
     let count = value as u32;
-    match name {
-        "calls" => to.calls = count,
-        "caller_work_ns" => to.caller_work_ns = value,
-        "hz" => to.hz = count,
-        "cpus" => to.cpus = count,
-        "balances" => to.balances = value != 0,
-        "apart" if value == 0 => to.placement = Placement::WithCaller,
-        "apart" => to.placement = Placement::Apart,
-        "expedited" => to.expedited = value != 0,
-        "enqueue_ns" => to.enqueue_ns = value,
-        "run_ns" => to.run_ns = value,
-        "check_ns" => to.check_ns = value,
-        "wake_ns" => to.wake_ns = value,
-        "callbacks_ns" => to.callbacks_ns = value,
-        "latency_ns" => to.scheduler.latency_ns = value,
-        "min_granularity_ns" => to.scheduler.min_granularity_ns = value,
-        "wakeup_granularity_ns" => to.scheduler.wakeup_granularity_ns = value,
-        "protected_ns" => to.scheduler.protected_ns = value,
-        "migration_cost_ns" => to.scheduler.migration_cost_ns = value,
-        "readers" => to.readers.count = count,
-        "inside_ns" => to.readers.inside_ns = value,
-        "outside_ns" => to.readers.outside_ns = value,
-        "blocked_ns" => {
+    let (is_on, none_if_0) = (value != 0, (value != 0).then_some(count));
+    match (name, &mut to.delay) {
+        ("calls", _) => to.calls = count,
+        ("caller_work_ns", _) => to.caller_work_ns = value,
+        ("hz", _) => to.hz = count,
+        ("cpus", _) => to.cpus = count,
+        ("balances", _) => to.balances = is_on,
+        ("apart", _) if is_on => to.placement = Placement::Apart,
+        ("apart", _) => to.placement = Placement::WithCaller,
+        ("expedited", _) => to.expedited = is_on,
+        ("enqueue_ns", _) => to.enqueue_ns = value,
+        ("run_ns", _) => to.run_ns = value,
+        ("check_ns", _) => to.check_ns = value,
+        ("wake_ns", _) => to.wake_ns = value,
+        ("callbacks_ns", _) => to.callbacks_ns = value,
+        ("latency_ns", _) => to.scheduler.latency_ns = value,
+        ("min_granularity_ns", _) => to.scheduler.min_granularity_ns = value,
+        ("wakeup_granularity_ns", _) => to.scheduler.wakeup_granularity_ns = value,
+        ("protected_ns", _) => to.scheduler.protected_ns = value,
+        ("migration_cost_ns", _) => to.scheduler.migration_cost_ns = value,
+        ("readers", _) => to.readers.count = count,
+        ("inside_ns", _) => to.readers.inside_ns = value,
+        ("outside_ns", _) => to.readers.outside_ns = value,
+        ("blocked_ns", _) => {
             let blocked = Blocked { from_ns: BLOCKED_FROM_NS, for_ns: value };
-            to.blocked = (value > 0).then_some(blocked);
+            to.blocked = is_on.then_some(blocked);
         }
-        _ => {
-            return match &mut to.delay {
-                DelayFunction::Published(delay) => set_published(delay, name, count),
-                DelayFunction::Adaptive(delay) => set_adaptive(delay, name, count),
-            };
+        ("looks", Kernels(delay)) => delay.no_delay_per_phase_max = none_if_0,
+        ("looks_each", Kernels(delay)) => delay.asks_after_each_check = is_on,
+        ("limit", Kernels(delay)) => delay.runs_per_jiffy_max = none_if_0,
+        ("pause_us", Kernels(delay)) => delay.last_retry_us = count,
+        ("retry_us", Kernels(delay)) => delay.retry_us = count,
+        ("callbacks_at_once", Kernels(delay)) => {
+            let at_once = [CallbackDelay::LikeWorker, CallbackDelay::UnlessExpedited];
+            delay.callbacks = at_once[usize::from(is_on)];
         }
-    }
-    true
-}
-
-/// The same of the kernel's delay functions.
-fn set_published(to: &mut Published, name: &str, value: u32) -> bool {
-    let none_if_0 = (value != 0).then_some(value);
-    match name {
-        "looks" => to.no_delay_per_phase_max = none_if_0,
-        "looks_each" => to.asks_after_each_check = value != 0,
-        "limit" => to.runs_per_jiffy_max = none_if_0,
-        "pause_us" => to.last_retry_us = value,
-        "retry_us" => to.retry_us = value,
-        "callbacks_at_once" if value == 0 => to.callbacks = CallbackDelay::LikeWorker,
-        "callbacks_at_once" => to.callbacks = CallbackDelay::UnlessExpedited,
-        "age" => {
-            to.age = match value {
-                0 => Age::Ignored,
-                1 => Age::FromFirstTick,
-                _ => Age::PastFullJiffy,
-            }
+        ("age", Kernels(delay)) => {
+            let ages = [Age::Ignored, Age::FromFirstTick, Age::PastFullJiffy];
+            delay.age = ages[value.min(2) as usize];
         }
-        "interval_jiffies" => to.interval_jiffies = value,
-        "interval_jiffies_max" => to.interval_jiffies_max = value,
+        ("interval_jiffies", Kernels(delay)) => delay.interval_jiffies = count,
+        ("interval_jiffies_max", Kernels(delay)) => delay.interval_jiffies_max = count,
+        ("interval_jiffies", Ours(delay)) => delay.interval_jiffies = count,
+        ("interval_jiffies_max", Ours(delay)) => delay.wait_jiffies_max = count,
+        ("first_nap_us", Ours(delay)) => delay.first_nap_us = count,
+        ("runs_max", Ours(delay)) => delay.runs_max = count,
+        ("nap_us", Ours(delay)) => delay.nap_us = count,
         _ => return false,
     }
-    true
-}
-
-/// The same of ours.
-fn set_adaptive(to: &mut AdaptiveDelay, name: &str, value: u32) -> bool {
-    *match name {
-        "interval_jiffies" => &mut to.interval_jiffies,
-        "interval_jiffies_max" => &mut to.wait_jiffies_max,
-        "first_nap_us" => &mut to.first_nap_us,
-        "runs_max" => &mut to.runs_max,
-        "nap_us" => &mut to.nap_us,
-        _ => return false,
-    } = value;
     true
 }
 
 /// Refuses what no run could take: unknown names, values that are too large, a name twice.
 pub(super) fn check(sets: &[Set], also_set: &[&str]) -> Result<()> {
-    for Set { name, values } in sets {
+    for (name, values) in sets {
         let max = find(name)?.max.unwrap_or(u64::MAX);
         if let Some(value) = values.iter().find(|value| **value > max) {
             return Err(Failure::usage(format!("--set {name}={value}: it is at most {max}")));
@@ -108,17 +88,9 @@ fn find(name: &str) -> Result<&'static Number> {
     })
 }
 
-/// Sets these numbers.
-///
-/// # Errors
-/// The first that the delay function does not have.
-pub(super) fn apply<'a>(options: &mut Options, sets: &'a [(String, u64)]) -> Result<(), &'a str> {
-    let lacking = sets.iter().find(|(name, value)| !set(options, name, *value));
-    lacking.map_or(Ok(()), |(name, _)| Err(name))
-}
-
 #[cfg(test)]
 mod tests {
+    use grace::srcu::Published;
     use simulate::srcu::variant;
 
     use super::*;
@@ -144,14 +116,11 @@ mod tests {
     #[test]
     fn the_boots_of_2022_can_be_set() {
         let boot = |sets: &[(&str, u64)]| {
-            let sets: Vec<_> = sets.iter().map(|(name, to)| ((*name).to_owned(), *to)).collect();
             let mut options = options("first-diff");
-            apply(&mut options, &sets).expect("a kernel has them");
-            options
-        };
-        let delay = |options: &Options| match options.delay {
-            DelayFunction::Published(delay) => delay,
-            DelayFunction::Adaptive(_) => unreachable!("it is the kernel's"),
+            let are_set = sets.iter().all(|(name, value)| set(&mut options, name, *value));
+            assert!(are_set, "a kernel has them");
+            let DelayFunction::Published(delay) = options.delay else { panic!("the kernel's") };
+            (delay, options.calls)
         };
         let tried = boot(&[
             ("callbacks_at_once", 1),
@@ -167,8 +136,8 @@ mod tests {
             last_retry_us: 200,
             ..Published::FIRST_DIFF
         };
-        assert_eq!((delay(&tried), tried.calls), (expected, 10_000));
-        let free = delay(&boot(&[("looks", 0), ("limit", 0), ("age", 0)]));
+        assert_eq!(tried, (expected, 10_000));
+        let (free, _) = boot(&[("looks", 0), ("limit", 0), ("age", 0)]);
         assert_eq!((free.no_delay_per_phase_max, free.runs_per_jiffy_max), (None, None));
         assert_eq!(free.age, Age::Ignored);
     }

@@ -14,10 +14,10 @@ use std::time::Duration;
 use ::bench::slices::{RunVerdict, Watch};
 use ::bench::statistics::{Spread, spread};
 use ::bench::units;
-use comfy_table::{Cell, Color};
+use comfy_table::Cell;
 use quiescence::tuning::Engine;
+use serde::Serialize;
 use serde_json::{Value, json};
-use simulate::histogram::Summary;
 use simulate::ours::suite::COUNT_MIN;
 use simulate::ours::workloads::{self, Workload};
 use simulate::ours::{Algorithm, Costs, Options, Report};
@@ -42,52 +42,32 @@ const OTHERS_MAX: f64 = 0.05;
 const ROUNDS: u64 = 5;
 const ROUNDS_QUICK: u64 = 2;
 
-/// A figure of a run.
-#[derive(Debug)]
-struct Figure {
-    /// Its name in JSON.
-    id: &'static str,
-    name: &'static str,
-    /// How a value is written.
-    show: fn(f64) -> String,
-}
+/// A figure of a run, for real or of the model: its name in JSON, and in the table; how a value is
+/// written; and of how many events it is made, with its value, which is nanoseconds, or a rate in a
+/// second.
+type Figure = (&'static str, &'static str, fn(f64) -> String, fn(&Report) -> (u64, f64));
 
 const FIGURES: [Figure; 6] = [
-    Figure { id: "updates", name: "updates/s", show: units::figures },
-    Figure { id: "reads", name: "reads/s", show: units::figures },
-    Figure { id: "grace-periods", name: "grace periods/s", show: units::figures },
-    Figure { id: "membarriers", name: "fences/s", show: units::figures },
-    Figure { id: "wait-p50", name: "wait p50", show: units::nanoseconds },
-    Figure { id: "wait-p99", name: "wait p99", show: units::nanoseconds },
+    ("updates", "updates/s", units::figures, |of| rate(of, of.finished_updates())),
+    ("reads", "reads/s", units::figures, |of| rate(of, of.reads)),
+    ("grace-periods", "grace periods/s", units::figures, |of| rate(of, of.grace_periods)),
+    ("membarriers", "fences/s", units::figures, |of| rate(of, of.membarriers)),
+    ("wait-p50", "wait p50", units::nanoseconds, |of| (of.waits_ns.count, of.waits_ns.p50 as f64)),
+    ("wait-p99", "wait p99", units::nanoseconds, |of| (of.waits_ns.count, of.waits_ns.p99 as f64)),
 ];
 
-/// Of each figure, of either kind of run: how many events it is made of, and the figure, which is
-/// nanoseconds, or a rate in a second.
-type Values = [(u64, f64); FIGURES.len()];
-
-/// The values of a run of this length. `rates` counts updates, sections read, grace periods and
-/// fences; `callbacks` those that were queued and those that ran.
-fn values(duration: Duration, mut rates: [u64; 4], callbacks: [u64; 2], waits: &Summary) -> Values {
-    // Updates whose callbacks have not run are not finished.
-    let [queued, run] = callbacks;
-    rates[0] = rates[0].saturating_sub(queued.saturating_sub(run));
-    let [updates, reads, grace_periods, membarriers] =
-        rates.map(|count| (count, count as f64 / duration.as_secs_f64()));
-    let [p50, p99] = [waits.p50, waits.p99].map(|ns| (waits.count, ns as f64));
-    [updates, reads, grace_periods, membarriers, p50, p99]
-}
-
-/// The values of a model's run.
-fn of_model(report: &Report) -> Values {
-    let rates = [report.updates, report.reads, report.grace_periods, report.membarriers];
-    let callbacks = [report.callbacks.queued, report.callbacks.run];
-    values(Duration::from_nanos(report.duration_ns), rates, callbacks, &report.waits_ns)
+fn rate(of: &Report, count: u64) -> (u64, f64) {
+    (count, count as f64 / Duration::from_nanos(of.duration_ns).as_secs_f64())
 }
 
 /// A figure as it was seen, and as the model has it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 struct Pair {
-    figure: &'static Figure,
+    figure: &'static str,
+    #[serde(skip)]
+    name: &'static str,
+    #[serde(skip)]
+    show: fn(f64) -> String,
     seen: Spread,
     model: f64,
     /// The model's over the median of what was seen.
@@ -95,13 +75,14 @@ struct Pair {
     within: bool,
 }
 
-/// A workload with an engine: what was seen, round by round, and what the model gives.
+/// A workload with an engine: what was seen, round by round, and beside it what the model gives.
 #[derive(Clone, Debug)]
 struct Case {
     workload: Workload,
     engine: Engine,
     options: Options,
-    seen: Vec<Values>,
+    seen: Vec<Report>,
+    pairs: Vec<Pair>,
 }
 
 /// Runs both and tells.
@@ -116,20 +97,18 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     run_for_real(&mut cases, rounds, output)?;
     let others = others_share(&watch.end(false, false), kernel::online_cpus(&machine));
     let models = models(&cases, rounds, output);
-    let told: Vec<(&Case, Vec<Pair>)> = cases
-        .iter()
-        .zip(&models)
-        .filter(|(case, _)| !case.seen.is_empty())
-        .map(|(case, model)| (case, pairs(&case.seen, model)))
-        .collect();
-    print(&told, output);
+    for (case, model) in cases.iter_mut().zip(models) {
+        case.pairs = pairs(&case.seen, &model);
+    }
+    cases.retain(|case| !case.seen.is_empty());
+    print(&cases, output);
     if let Some(share) = others.filter(|share| *share > OTHERS_MAX) {
         output.note(format!(
             "other programs used {:.0} % of the CPUs: run it again when the machine is calm",
             100.0 * share
         ));
     }
-    output.findings(SCHEMA, document(&machine, &costs, &told, others));
+    output.findings(SCHEMA, document(&machine, &costs, &cases, others));
     Ok(output.exit(Exit::Ok))
 }
 
@@ -158,7 +137,8 @@ fn cases(machine: &Machine, costs: Costs, quick: bool) -> Vec<Case> {
             options.costs = costs;
             options.hz = hz.unwrap_or(options.hz);
             options.scheduler = Some(scheduler);
-            Case { workload: workload.clone(), engine, options, seen: Vec::new() }
+            let (seen, pairs) = (Vec::new(), Vec::new());
+            Case { workload: workload.clone(), engine, options, seen, pairs }
         };
         ENGINES.into_iter().map(case)
     };
@@ -188,102 +168,85 @@ fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<
 }
 
 /// The model of each case, for as long as all rounds together; none where Ctrl-C came first.
-fn models(cases: &[Case], rounds: u64, output: &mut Output) -> Vec<Option<Values>> {
+fn models(cases: &[Case], rounds: u64, output: &mut Output) -> Vec<Option<Report>> {
     let job = |case: &Case| {
         let duration = case.options.duration * rounds;
         let name = format!("{}, {}, in the model", case.workload.name, case.engine);
         suite::job(name, Options { duration, ..case.options.clone() })
     };
-    let reports = pool::run(cases.iter().map(job), output);
-    reports.iter().map(|report| report.as_ref().map(of_model)).collect()
+    pool::run(cases.iter().map(job), output)
 }
 
 /// The figures that say something on both sides.
-fn pairs(seen: &[Values], model: &Option<Values>) -> Vec<Pair> {
-    let pair = |(place, figure): (usize, &'static Figure)| {
-        let (modelled_events, model) = model.as_ref()?[place];
-        let events: u64 = seen.iter().map(|values| values[place].0).sum();
-        if modelled_events.max(events) < COUNT_MIN {
+fn pairs(seen: &[Report], model: &Option<Report>) -> Vec<Pair> {
+    let pair = |(figure, name, show, of): Figure| {
+        let (modelled_events, model) = of(model.as_ref()?);
+        let (events, figures): (Vec<u64>, Vec<f64>) = seen.iter().map(of).unzip();
+        if modelled_events.max(events.iter().sum()) < COUNT_MIN {
             return None;
         }
-        let figures: Vec<f64> = seen.iter().map(|values| values[place].1).collect();
         let seen = spread(&figures);
         let ratio = model / seen.median;
-        Some(Pair { figure, seen, model, ratio, within: WITHIN.contains(&ratio) })
+        Some(Pair { figure, name, show, seen, model, ratio, within: WITHIN.contains(&ratio) })
     };
-    FIGURES.iter().enumerate().filter_map(pair).collect()
+    FIGURES.into_iter().filter_map(pair).collect()
 }
 
 /// Each figure, with what it is of.
-fn all<'a>(told: &'a [(&Case, Vec<Pair>)]) -> impl Iterator<Item = (&'a Case, &'a Pair)> {
-    told.iter().flat_map(|(case, pairs)| pairs.iter().map(move |pair| (*case, pair)))
+fn all(cases: &[Case]) -> impl Iterator<Item = (&Case, &Pair)> {
+    cases.iter().flat_map(|case| case.pairs.iter().map(move |pair| (case, pair)))
 }
 
-fn print(told: &[(&Case, Vec<Pair>)], output: &mut Output) {
-    for own in told.chunk_by(|(a, _), (b, _)| a.workload.name == b.workload.name) {
-        let workload = &own[0].0.workload;
+fn print(cases: &[Case], output: &mut Output) {
+    for own in cases.chunk_by(|a, b| a.workload.name == b.workload.name) {
+        let workload = &own[0].workload;
         output.heading(format!("{}: {}", workload.name, workload.what));
         output.table(table(own));
     }
     output.heading("Together");
-    let within = all(told).filter(|(_, pair)| pair.within).count();
+    let within = all(cases).filter(|(_, pair)| pair.within).count();
     output.paragraph(format!(
         "Of {} latencies and rates the model's is within {} to {} of what was seen for {within}.",
-        all(told).count(),
+        all(cases).count(),
         WITHIN.start(),
         WITHIN.end()
     ));
-    for (case, pair) in all(told).filter(|(_, pair)| !pair.within) {
+    for (case, pair) in all(cases).filter(|(_, pair)| !pair.within) {
         output.line(format!(
             "missed: {}, {}: {} {} of what was seen",
             case.workload.name,
             case.engine,
-            pair.figure.name,
+            pair.name,
             units::figures(pair.ratio)
         ));
     }
 }
 
-fn table(told: &[(&Case, Vec<Pair>)]) -> comfy_table::Table {
+fn table(cases: &[Case]) -> comfy_table::Table {
     let header = ["engine", "figure", "here", "quartiles", "model", "model/here"];
     let row = |(case, pair): (&Case, &Pair)| {
-        let (Figure { name, show, .. }, seen) = (pair.figure, &pair.seen);
-        let ratio = Cell::new(units::figures(pair.ratio));
+        let Pair { name, show, seen, .. } = pair;
         [
             Cell::new(case.engine),
             Cell::new(name),
             Cell::new(show(seen.median)),
             Cell::new(format!("{}–{}", show(seen.low), show(seen.high))),
             Cell::new(show(pair.model)),
-            if pair.within { ratio } else { ratio.fg(Color::Red) },
+            suite::met(units::figures(pair.ratio), pair.within),
         ]
     };
-    output::table(&header, 2.., all(told).map(row))
+    output::table(&header, 2.., all(cases).map(row))
 }
 
 /// The document that `--json` writes.
-fn document(
-    machine: &Machine,
-    costs: &Costs,
-    told: &[(&Case, Vec<Pair>)],
-    others_share: Option<f64>,
-) -> Value {
-    let figure = |pair: &Pair| {
-        json!({
-            "figure": pair.figure.id,
-            "seen": pair.seen,
-            "model": pair.model,
-            "ratio": pair.ratio,
-            "within": pair.within,
-        })
-    };
-    let case = |(case, pairs): &(&Case, Vec<Pair>)| {
+fn document(machine: &Machine, costs: &Costs, cases: &[Case], others_share: Option<f64>) -> Value {
+    let case = |case: &Case| {
         json!({
             "workload": case.workload.name,
             "what": case.workload.what,
             "engine": case.engine.name(),
             "rounds": case.seen.len(),
-            "figures": pairs.iter().map(figure).collect::<Vec<_>>(),
+            "figures": case.pairs,
         })
     };
     json!({
@@ -291,31 +254,32 @@ fn document(
         "costs_ps": costs,
         "within": [*WITHIN.start(), *WITHIN.end()],
         "others_share": others_share,
-        "cases": told.iter().map(case).collect::<Vec<_>>(),
+        "cases": cases.iter().map(case).collect::<Vec<_>>(),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use simulate::ours::{Group, Role};
+    use simulate::histogram::Summary;
 
     use super::*;
     use crate::provenance::Provenance;
 
     /// Of two seconds: finished updates, sections read, grace periods, fences, and two waits.
-    fn counted(rates: [u64; 4], [p50, p99]: [u64; 2]) -> Values {
-        let waits = Summary { count: 1_000, p50, p99, ..Summary::default() };
-        values(Duration::from_secs(2), rates, [0; 2], &waits)
+    fn counted([updates, reads, grace_periods, membarriers]: [u64; 4], p50: u64) -> Report {
+        let waits_ns = Summary { count: 1_000, p50, p99: 9_000, ..Summary::default() };
+        let duration_ns = 2_000_000_000;
+        let rest = Report::default();
+        Report { duration_ns, updates, reads, grace_periods, membarriers, waits_ns, ..rest }
     }
 
     const RATES: [u64; 4] = [800, 0, 600, 50];
-    const WAITS_NS: [u64; 2] = [4_000, 9_000];
 
     #[test]
     fn figures_are_compared_where_both_sides_have_them() {
-        let slower = counted([800, 0, 900, 50], [8_000, 9_000]);
-        let pairs = pairs(&[counted(RATES, WAITS_NS); 3], &Some(slower));
-        let found = |id| pairs.iter().find(|pair: &&Pair| pair.figure.id == id);
+        let seen = vec![counted(RATES, 4_000); 3];
+        let pairs = pairs(&seen, &Some(counted([800, 0, 900, 50], 8_000)));
+        let found = |id| pairs.iter().find(|pair| pair.figure == id);
         let updates = found("updates").expect("there are enough");
         assert_eq!((updates.seen.median, updates.ratio), (400.0, 1.0));
         assert!(updates.within);
@@ -336,22 +300,19 @@ mod tests {
     fn the_document_has_its_schema() {
         let machine = Machine::detect();
         let costs = Costs::modern();
-        let cases = cases(&machine, costs, true);
-        let values = counted(RATES, WAITS_NS);
-        let told = [(&cases[0], pairs(&[values; 3], &Some(values)))];
+        let mut case = cases(&machine, costs, true).swap_remove(0);
+        case.seen = vec![counted(RATES, 4_000); 3];
+        case.pairs = pairs(&case.seen, &Some(counted(RATES, 4_000)));
         let rest = json!({ "interrupted": false, "provenance": Provenance::of_this_run(false) });
-        let document = document(&machine, &costs, &told, Some(0.5));
+        let document = document(&machine, &costs, &[case], Some(0.5));
         crate::schema::tests::hold(&SCHEMA.document([document, rest]));
     }
 
     #[test]
     fn updates_whose_callbacks_have_not_run_are_not_finished() {
-        let algorithm = Algorithm::named("adaptive").expect("it is the default");
-        let mut options = Options::new(algorithm, vec![Group { count: 1, role: Role::Idle }]);
-        (options.warm_up, options.duration) = (0, 1_000_000);
-        let mut report = simulate::ours::run(&options).expect("one thread can be simulated");
-        (report.updates, report.callbacks.queued, report.callbacks.run) = (1_000, 500, 300);
-        assert_eq!(of_model(&report)[0].0, 800);
+        let mut report = Report { updates: 1_000, ..Report::default() };
+        (report.callbacks.queued, report.callbacks.run) = (500, 300);
+        assert_eq!(FIGURES[0].3(&report).0, 800);
     }
 
     #[test]
@@ -369,14 +330,14 @@ mod tests {
 
     #[test]
     fn without_a_model_there_is_nothing_to_compare() {
-        assert!(pairs(&[counted(RATES, WAITS_NS)], &None).is_empty());
+        assert!(pairs(&[counted(RATES, 4_000)], &None).is_empty());
     }
 
     #[test]
     fn what_the_model_has_and_was_never_seen_is_a_miss() {
-        let of = |membarriers| counted([800, 0, 600, membarriers], WAITS_NS);
+        let of = |membarriers| counted([800, 0, 600, membarriers], 4_000);
         let pairs = pairs(&[of(0)], &Some(of(500)));
-        let fences = pairs.iter().find(|pair| pair.figure.id == "membarriers");
+        let fences = pairs.iter().find(|pair| pair.figure == "membarriers");
         assert!(fences.is_some_and(|pair| !pair.within));
     }
 }

@@ -11,18 +11,18 @@ use quiescence::{
     tuning::{Engine, Tuning},
 };
 use simulate::histogram::Summary;
+use simulate::ours::report::{Callbacks, Report};
 use simulate::ours::{Group, Options, Role};
 
-use super::{Values, values};
-
-/// Runs the threads in a domain of their own with this engine.
+/// Runs the threads in a domain of their own with this engine, and counts what the model does too
+/// and a person reads off it.
 ///
 /// # Errors
 /// If a thread cannot be started.
 ///
 /// # Panics
 /// If some queue closures ([`Role::Calls`]).
-pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Values> {
+pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Report> {
     let mut tuning = Tuning::default();
     tuning.objects_max = options.limit.objects;
     tuning.bytes_max = options.limit.bytes;
@@ -40,11 +40,21 @@ pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Values> {
     // What waits is no burden of the next run.
     domain.barrier();
     let since = |count: fn(&Statistics) -> u64| count(&after) - count(&before);
-    let rates = [updates, reads, since(|of| of.grace_periods), since(|of| of.heavy_fences)];
-    let callbacks = [since(|of| of.callbacks_queued), since(|of| of.callbacks_run)];
     let [p50, p99] = [0.5, 0.99].map(|at| waits_ns.value_at_quantile(at));
-    let waits = Summary { count: waits_ns.len(), p50, p99, ..Summary::default() };
-    Ok(values(duration, rates, callbacks, &waits))
+    Ok(Report {
+        duration_ns: duration.as_nanos() as u64,
+        updates,
+        reads,
+        waits_ns: Summary { count: waits_ns.len(), p50, p99, ..Summary::default() },
+        grace_periods: since(|of| of.grace_periods),
+        membarriers: since(|of| of.heavy_fences),
+        callbacks: Callbacks {
+            queued: since(|of| of.callbacks_queued),
+            run: since(|of| of.callbacks_run),
+            ..Callbacks::default()
+        },
+        ..Report::default()
+    })
 }
 
 /// What a thread of this role does.
@@ -115,6 +125,23 @@ mod tests {
             };
             assert!((0..10_000).any(|_| seen() == expected), "{role:?}");
         }
+    }
+
+    #[test]
+    fn what_was_seen_is_counted_as_the_model_counts() {
+        let waits = Role::Waits { work_ns: 900, expedited_ppm: 0, sleeps: true, reads: false };
+        let retires = Role::Retires { work_ns: 500, bytes: 64, burst: 1, sleep_ns: 1_000 };
+        let threads = [waits, retires].map(|role| Group { count: 1, role }).to_vec();
+        let algorithm = Algorithm::named("adaptive").expect("it is the default");
+        let (warm_up, duration) = (0, 1_000_000);
+        let options = Options { warm_up, duration, ..Options::new(algorithm, threads) };
+        let seen = || {
+            let of = run(Engine::Adaptive, &options).expect("it starts");
+            assert!(of.duration_ns >= duration && of.reads == 0, "{of:?}");
+            assert!(of.waits_ns.p50 <= of.waits_ns.p99, "{of:?}");
+            [of.updates, of.grace_periods, of.waits_ns.count, of.callbacks.queued]
+        };
+        assert!((0..10_000).any(|_| seen().iter().all(|count| *count > 0)));
     }
 
     #[test]
