@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bench::units;
 
 use super::race::Track;
-use super::report::Report;
 use super::run::{Keys, Run};
 use super::sweep::{Over, Sweep};
 use crate::workload::{Kind, Workload};
@@ -49,7 +48,7 @@ impl Run<'_> {
     /// Races all designs at each number of threads of the range, if one is given; after Ctrl-C, and
     /// where `--quick` has no time left, with the points that are whole. Without it all points are
     /// run, however long they take.
-    pub(super) fn curves(&self, report: &mut Report<'_>, track: &mut Track<'_>) {
+    pub(super) fn curves(&self, track: &mut Track<'_, '_>) {
         let Some(from) = self.workload.threads_from() else { return };
         track.deadline = track.deadline.filter(|_| self.args.quick);
         for (load, workload, keys) in loads(&self.workload, &self.tables()) {
@@ -57,10 +56,10 @@ impl Run<'_> {
             let mut contenders = track.prepare(workload.measured(), &[], &plan);
             let counts = counts(from, workload.threads).into_iter().map(f64::from);
             let (over, load_of) = ((Over::Threads, counts), (&workload, &keys));
-            let points = self.points(over, load_of, &mut contenders, report, track);
+            let points = self.points(over, load_of, &mut contenders, track);
             let sweep = Sweep { over: Over::Threads, own: workload.threads.into(), points };
             let (reads_percent, keys) = (workload.reads_percent, keys.len() as u64);
-            report.curves.push(Curves { load, reads_percent, keys, sweep });
+            track.report.curves.push(Curves { load, reads_percent, keys, sweep });
         }
     }
 

@@ -17,7 +17,6 @@ use super::AdviseArgs;
 use super::decide::{ZONE, advantage};
 use super::race::Track;
 use super::rank::{By, Ranking};
-use super::report::Report;
 use super::run::{Keys, Run};
 use crate::arguments::options as options_of;
 use crate::workload::Workload;
@@ -105,20 +104,20 @@ pub(super) fn workload(options: &str, threads: u32, reads: f64, quick: bool) -> 
 impl Run<'_> {
     /// Gives each leaf of the workload's tree its figure: that of the ranking or, if it has none
     /// there, of a race of its own. After Ctrl-C, those that are whole.
-    pub(super) fn leaves(&self, keys: &Keys, report: &mut Report<'_>, track: &mut Track<'_>) {
+    pub(super) fn leaves(&self, keys: &Keys, track: &mut Track<'_, '_>) {
         let Some(tree) = bench::advise::tree(&self.workload.kind.name()) else { return };
         // With fewer CPUs than threads nothing but CPU time could be compared.
-        let threads = self.workload.threads.min(track.cpus);
+        let threads = self.workload.threads.min(self.cpus);
         let reads = self.workload.reads_percent;
         for (&leaf, &Leaf { beside, ref race, .. }) in &tree.leaves {
             let pair = [leaf, beside];
-            let table = report.tables.last();
+            let table = track.report.tables.last();
             let ranked = table.and_then(|table| Figure::of_ranking(table, pair, threads));
             let (measured_by, known) = match (ranked, race) {
                 (Some(known), _) => (None, known),
                 (None, &Race::Options(options)) => {
                     let (workload, command) = workload(options, threads, reads, self.args.quick);
-                    (Some(command), self.raced((&workload, keys), pair, report, track))
+                    (Some(command), self.raced((&workload, keys), pair, track))
                 }
                 (None, &Race::Case(id, name)) => {
                     let group = id.split('/').next().unwrap_or(id);
@@ -131,8 +130,8 @@ impl Run<'_> {
                 break;
             }
             let (figure, undecided) = (known.as_ref().ok().copied(), known.err());
-            report.cut_short |= undecided.as_deref() == Some(TIME);
-            report.leaves.push(LeafFigure { leaf, beside, measured_by, figure, undecided });
+            track.report.cut_short |= undecided.as_deref() == Some(TIME);
+            track.report.leaves.push(LeafFigure { leaf, beside, measured_by, figure, undecided });
         }
     }
 
@@ -141,8 +140,7 @@ impl Run<'_> {
         &self,
         (workload, keys): (&Workload, &Keys),
         pair: [&str; 2],
-        report: &mut Report<'_>,
-        track: &mut Track<'_>,
+        track: &mut Track<'_, '_>,
     ) -> Known {
         let rounds = self.sweep_rounds();
         let duration = rounds.duration(pair.len());
@@ -153,12 +151,11 @@ impl Run<'_> {
         let plan = self.plan(keys, workload);
         let mut both = track.prepare(workload.measured(), &pair, &plan);
         let (ranking, _) = track.race(&mut both, &plan, rounds);
-        report.checksum_errors_in_sweeps += ranking.checksum_errors();
         Figure::of_ranking(&ranking, pair, workload.threads).ok_or(SLICES)?
     }
 
     /// A leaf and the design beside it, by a case of `rcu bench percpu`.
-    fn case(&self, id: &str, [leaf, beside]: [&str; 2], track: &mut Track<'_>) -> Known {
+    fn case(&self, id: &str, [leaf, beside]: [&str; 2], track: &mut Track<'_, '_>) -> Known {
         let options = suites::Options {
             quick: self.args.quick,
             seed: self.args.seed,
@@ -167,7 +164,7 @@ impl Run<'_> {
         };
         let suite = SUITES.percpu.prepare(&[id.to_owned()], &options);
         let suite = suite.expect("the table's cases exist");
-        if track.cpus < 2 {
+        if self.cpus < 2 {
             return Err("it needs two CPUs".to_owned());
         }
         if track.is_too_late_for(suite.duration) {

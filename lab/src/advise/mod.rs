@@ -92,7 +92,7 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit> {
 }
 
 fn verdict_of(report: &Report<'_>) -> Exit {
-    if report.checksum_errors() > 0 {
+    if report.checksum_errors > 0 {
         Exit::Violation
     } else if report.interrupted {
         Exit::Interrupted

@@ -153,8 +153,8 @@ pub(super) fn running_order(values: &[f64], own: f64) -> Vec<f64> {
 }
 
 /// The numbers of threads that are tried.
-pub(super) fn thread_counts(own: u32, cpus: u32) -> Vec<u32> {
-    BTreeSet::from([1, own, cpus, 2 * cpus]).into_iter().collect()
+pub(super) fn thread_counts(own: u32, cpus: u32) -> Vec<f64> {
+    BTreeSet::from([1, own, cpus, 2 * cpus]).into_iter().map(f64::from).collect()
 }
 
 /// The designs worth a sweep: `choice`, which is recommended, the first of each family, since it is
@@ -411,8 +411,8 @@ mod tests {
 
     #[test]
     fn thread_counts_are_sorted_and_each_once() {
-        assert_eq!(thread_counts(2, 2), [1, 2, 4]);
-        assert_eq!(thread_counts(3, 2), [1, 2, 3, 4]);
-        assert_eq!(thread_counts(1, 1), [1, 2]);
+        assert_eq!(thread_counts(2, 2), [1.0, 2.0, 4.0]);
+        assert_eq!(thread_counts(3, 2), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(thread_counts(1, 1), [1.0, 2.0]);
     }
 }
