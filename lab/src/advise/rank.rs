@@ -74,7 +74,7 @@ pub(super) struct Ranking {
     #[serde(rename = "designs")]
     pub(super) places: Vec<Place>,
     pub(super) unranked: Vec<Unranked>,
-    /// Reads that saw a wrong value.
+    /// Reads that saw a wrong value, also of designs without a figure.
     #[serde(skip)]
     pub(super) checksum_errors: u64,
 }
@@ -249,7 +249,9 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
         missing: series[index].missing.as_ref().map(ToString::to_string).unwrap_or_default(),
         may_be_best: may_be_best(index),
     });
-    let mut ranking = Ranking { by, unranked: unranked.collect(), ..Ranking::default() };
+    let checksum_errors = series.iter().map(|one| one.checksum_errors).sum();
+    let unranked = unranked.collect();
+    let mut ranking = Ranking { by, unranked, checksum_errors, ..Ranking::default() };
     let Some((best, beside)) = &best else { return ranking };
     order.sort_by(|a, b| beside[*a].median.total_cmp(&beside[*b].median));
     let rivals: Vec<usize> = order.iter().copied().filter(|index| may_be_best(*index)).collect();
@@ -259,7 +261,6 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
         if !Standing::of(&advantage(&speeds[leader.0], own)).is_in_set() {
             leader = (index, number);
         }
-        ranking.checksum_errors += one.checksum_errors;
         // Beside each that is not shown to be slower than the best by more than the zone: also
         // beside the best, which only seems to be it; and beside each without a figure.
         let rivals = rivals.iter().filter(|other| **other != index);
@@ -417,6 +418,14 @@ pub(super) mod tests {
         };
         assert_eq!(behind("mutex-per-value"), 1.0, "much is known of it");
         assert!(behind("quiescence") < 1.0, "{ranking:?}");
+    }
+
+    /// They were counted of ranked designs only: a broken one could pass on a busy machine.
+    #[test]
+    fn wrong_values_of_a_design_without_a_figure_were_not_counted() {
+        let broken = Series { checksum_errors: 3, ..series("papaya", 10.0, 0.0, 2) };
+        let ranking = rank(&[series("std-mutex", 10.0, 0.0, 40), broken], 2, 2);
+        assert_eq!((ranking.unranked.len(), ranking.checksum_errors), (1, 3));
     }
 
     /// "At most 0 % lost" was said of the first, where the second may be twice as fast.
