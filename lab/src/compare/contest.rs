@@ -3,6 +3,7 @@
 //! Each side of a pair is a process of its own, started close to the other one in an order that is
 //! drawn: what drifts meets both, and each process has its own layout of memory.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use bench::statistics::{Ratio, spread};
@@ -74,21 +75,12 @@ pub(super) struct Contest {
     pub(super) new: Program,
     pub(super) base: Base,
     pub(super) matches: Vec<Match>,
-    pub(super) runs: Runs,
+    /// How many runs were how good, by their own verdict.
+    pub(super) runs: BTreeMap<Quality, u32>,
     pub(super) threshold_percent: f64,
     pub(super) seed: u64,
     /// How instructions were counted, where no time was measured.
     pub(super) counted: Option<Counted>,
-}
-
-/// How good the runs were, by their own verdict.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Runs {
-    pub(super) calm: u32,
-    pub(super) disturbed: u32,
-    pub(super) incomplete: u32,
-    /// Of versions that do not say.
-    pub(super) unknown: u32,
 }
 
 /// So often a pair is measured again of which one run was incomplete.
@@ -115,7 +107,7 @@ impl Contest {
             new,
             base,
             matches: Vec::new(),
-            runs: Runs::default(),
+            runs: Quality::ALL.map(|quality| (quality, 0)).into(),
             threshold_percent: args.threshold,
             seed: args.seed,
             counted: None,
@@ -219,8 +211,9 @@ impl Contest {
             Ok(if new_first { [second, first] } else { [first, second] })
         };
         let first = usize::from(matches!(self.base, Base::Saved(_)));
-        let count =
-            |sides: &[Run; 2]| sides[first..].iter().for_each(|run| self.runs.add(run.quality));
+        let count = |sides: &[Run; 2]| {
+            sides[first..].iter().for_each(|run| *self.runs.entry(run.quality).or_default() += 1);
+        };
         let [base, new] = match whole(until, both, count) {
             Err(failure) if failure.exit == Exit::Interrupted => return Ok(false),
             sides => sides?,
@@ -267,17 +260,6 @@ impl Match {
     /// Whether every figure that decides is decided.
     fn is_decided(&self) -> bool {
         self.pairs.iter().all(|pair| !pair.decides || pair.verdict != Verdict::TooNoisy)
-    }
-}
-
-impl Runs {
-    fn add(&mut self, quality: Quality) {
-        *match quality {
-            Quality::Calm => &mut self.calm,
-            Quality::Disturbed => &mut self.disturbed,
-            Quality::Incomplete => &mut self.incomplete,
-            Quality::Unknown => &mut self.unknown,
-        } += 1;
     }
 }
 
@@ -422,7 +404,7 @@ mod tests {
         let new = Program { path: "rcu".into(), planted_percent: None };
         let base = Base::Program(new.clone());
         let matches = vec![Match { load: "bench read".parse().unwrap(), pairs }];
-        let (runs, counted) = (Runs::default(), None);
+        let (runs, counted) = (BTreeMap::new(), None);
         Contest { new, base, matches, runs, threshold_percent: 2.0, seed: 1, counted }
     }
 
