@@ -20,8 +20,10 @@ use crate::statistics::{OfRound, Ratio, Spread, in_pairs, paired_ratio, spread};
 use crate::{Error, Host};
 
 /// How often a measurement is tried until it counts; half as often after each one that did not work
-/// out, since on a machine that is never calm all of them would take that long.
+/// out, since on a machine that is never calm all of them would take that long. Of fewer rounds than
+/// these the first is tried less often in proportion: who asks for few does not want to wait.
 const TRIES: u32 = 25;
+const PATIENT_ROUNDS: u32 = 4;
 const TRIES_MIN: u32 = 2;
 
 /// What a number counts, and so how it is written.
@@ -155,8 +157,9 @@ struct Tally {
 }
 
 impl Tally {
-    fn new() -> Tally {
-        Tally { tries: TRIES, counted: 0, flaws: Flaws::default() }
+    fn of(rounds: u32) -> Tally {
+        let tries = TRIES * rounds.min(PATIENT_ROUNDS) / PATIENT_ROUNDS;
+        Tally { tries, counted: 0, flaws: Flaws::default() }
     }
 
     fn flawed(&self) -> u32 {
@@ -227,7 +230,7 @@ impl<'a> Session<'a> {
         measure: &mut dyn FnMut(usize, u32) -> Sample,
     ) -> Option<Case> {
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
-        let mut tallies = vec![Tally::new(); case.rivals.len()];
+        let mut tallies = vec![Tally::of(rounds); case.rivals.len()];
         let watch = Watch::begin();
         let mut finished = 0_usize;
         'rounds: for number_of_round in 0..rounds {
@@ -376,7 +379,7 @@ mod tests {
     fn a_measurement_that_does_not_count_is_repeated_a_few_times() {
         let measure = |judged: &[Judged]| {
             let (mut judged, mut count) = (judged.iter().copied(), 0.0);
-            let mut tally = Tally::new();
+            let mut tally = Tally::of(PATIENT_ROUNDS);
             let values = tally.measure(|| {
                 count += 1.0;
                 Some(Sample::new([count], judged.next().expect("no more tries than that")))
@@ -392,7 +395,7 @@ mod tests {
 
     #[test]
     fn what_never_counts_is_tried_less_often_until_it_does() {
-        let mut tally = Tally::new();
+        let mut tally = Tally::of(PATIENT_ROUNDS);
         let mut count_at = |judged| {
             let mut count = 0;
             tally.measure(|| {
@@ -404,6 +407,17 @@ mod tests {
         assert_eq!([Err(Flaw::Apart); 5].map(&mut count_at), [25, 12, 6, 3, TRIES_MIN]);
         let once_calm = [Err(Flaw::Apart), Ok(()), Err(Flaw::Apart)];
         assert_eq!(once_calm.map(&mut count_at), [TRIES_MIN, 1, TRIES]);
+    }
+
+    /// `--rounds 1` took as long on a busy machine as 25 rounds on a calm one.
+    #[test]
+    fn few_rounds_were_tried_as_often_as_many() {
+        let tried = |rounds| {
+            let case =
+                measured(rounds, 1, |_, _, _| Sample::new([1.0, 1.0], Some(Err(Flaw::Taken))));
+            case.and_then(|case| case.run).map(|run| run.drawn / run.rows)
+        };
+        assert_eq!([1, 2, 4].map(tried), [6, 12 + 6, 25 + 12 + 6 + 3].map(Some));
     }
 
     #[test]
