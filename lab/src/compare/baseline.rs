@@ -32,7 +32,7 @@ pub(super) struct Baseline {
 /// The rounds of one load.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Saved {
-    pub(super) load: Load,
+    load: Load,
     figures: Vec<SavedFigure>,
 }
 

@@ -344,29 +344,26 @@ pub(super) fn save(
     output: &mut Output,
 ) -> Result<Vec<Saved>> {
     let mut saved: Vec<Saved> = Vec::new();
-    for load in loads {
-        output.progress.announce(load);
-        let before = Instant::now();
-        saved.push(Saved::new(load, &load.measure(program, None).map_err(as_usage)?));
-        output.progress.advance(before.elapsed());
-    }
-    'rounds: for round in 0..limits.rounds_max {
+    // The first run of each fills caches, and is no round.
+    'rounds: for round in 0..=limits.rounds_max {
         // As few as can be compared with are taken however long it takes.
-        let are_enough = round >= ROUNDS_MIN;
+        let are_enough = round > ROUNDS_MIN;
         if are_enough && limits.is_over() {
             break;
         }
         let before = Instant::now();
-        for each in &mut saved {
-            output.progress.announce(&each.load);
-            let measure = || Ok([each.load.measure(program, None)?]);
+        for (number, load) in loads.iter().enumerate() {
+            output.progress.announce(load);
+            let measure = || Ok([load.measure(program, None)?]);
             let run = match output.must_stop() {
                 true => Err(output.stopped()),
                 false => whole((limits, &*output), measure, |_| ()),
             };
             match run {
-                Ok([run]) => each.add(&run),
+                Ok([run]) if round == 0 => saved.push(Saved::new(load, &run)),
+                Ok([run]) => saved[number].add(&run),
                 Err(_) if are_enough && output.interrupt.requested() => break 'rounds,
+                Err(failure) if round == 0 => return Err(as_usage(failure)),
                 Err(failure) => return Err(failure),
             }
         }
