@@ -3,6 +3,7 @@
 //! The JSON document is made from the same [`Report`], and the page from what is said here, so that
 //! the three agree.
 
+use bench::advise::About;
 use bench::costs::Costs;
 use bench::slices::RunVerdict;
 use bench::statistics::Spread;
@@ -18,11 +19,11 @@ use crate::plot::{self, Axis, Interval, Line, Scale};
 use crate::record::Block;
 
 use super::TEXTS;
-use super::leaves::LeafFigure;
 use super::rank::{By, Place, Ranking};
 use super::run::Run;
 use super::simplicity::TABLE;
 use super::sweep::{Curves, Point, Sweep};
+use super::tree::LeafFigure;
 use super::verdict::Advice;
 use super::{remarks, tree, verdict};
 
@@ -181,7 +182,7 @@ impl Report<'_> {
             remarks.iter().for_each(|remark| output.paragraph(remark));
             output.heading("Why");
             let designs = self.places().iter().map(|place| place.design);
-            output.entries(designs.map(|one| (one.name, sentence(one.about.reader_cost))));
+            output.entries(designs.map(|one| (one.name, one.about.reader_cost)));
             output.picture(|| limits(self.places()));
         }
         let mut known = self.sweeps.iter().filter(|sweep| !sweep.designs().is_empty()).peekable();
@@ -295,15 +296,8 @@ const THROUGHPUT: &str = "million operations per second";
 
 /// Why a design is where it is: what it asks of readers, and what else stands out.
 pub(super) fn reason(place: &Place) -> String {
-    format!("{}. Not for: {}.", sentence(place.design.about.reader_cost), place.design.about.limits)
-}
-
-/// With a capital letter.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().collect::<String>() + letters.as_str()
-    })
+    let About { reader_cost, limits, .. } = place.design.about;
+    format!("{reader_cost}. Not for: {limits}.")
 }
 
 /// How many keys of what.

@@ -166,7 +166,7 @@ impl Contest {
     pub(super) fn run(&mut self, limits: Limits, output: &mut Output) -> Result<()> {
         let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
         let (mut rounds, mut look) = (0, next_look(0));
-        while rounds < limits.rounds_max && !self.is_decided() {
+        'rounds: while rounds < limits.rounds_max && !self.is_decided() {
             let before = Instant::now();
             for number in 0..self.matches.len() {
                 if self.matches[number].is_decided() {
@@ -178,8 +178,7 @@ impl Contest {
                     || output.must_stop()
                     || !self.measure(number, rounds, new_first, (limits, output))?
                 {
-                    self.judge();
-                    return Ok(());
+                    break 'rounds;
                 }
             }
             rounds += 1;
@@ -263,10 +262,6 @@ impl Match {
     }
 }
 
-fn is_incomplete(runs: &[Run]) -> bool {
-    runs.iter().any(|run| run.quality == Quality::Incomplete)
-}
-
 /// Runs that belong together, drawn again some times while one of them is incomplete and there is
 /// time; if that ends while they are drawn again, those before. `drawn` sees all that are drawn,
 /// but for those that an interrupt or the end of the time spoils.
@@ -285,7 +280,8 @@ fn whole<const N: usize>(
             (runs, _) => runs?,
         };
         drawn(&runs);
-        if again == DRAWN_AGAIN_MAX || limits.is_over() || !is_incomplete(&runs) {
+        let is_whole = runs.iter().all(|run| run.quality != Quality::Incomplete);
+        if again == DRAWN_AGAIN_MAX || limits.is_over() || is_whole {
             return Ok(runs);
         }
         again += 1;
