@@ -20,9 +20,10 @@ use crate::statistics::{OfRound, Ratio, Spread, in_pairs, paired_ratio, spread};
 use crate::{Error, Host};
 
 /// How often a measurement is tried until it counts; half as often after each one that did not work
-/// out, since on a machine that is never calm all of them would take that long. Of fewer rounds than
-/// these the first is tried less often in proportion: who asks for few does not want to wait.
+/// out, since on a machine that is never calm all of them would take that long.
 const TRIES: u32 = 25;
+/// Of fewer rounds the first is tried less often in proportion: who asks for few does not want to
+/// wait.
 const PATIENT_ROUNDS: u32 = 4;
 const TRIES_MIN: u32 = 2;
 

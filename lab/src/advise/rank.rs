@@ -220,8 +220,8 @@ fn fastest(speeds: &[Vec<OfRound>]) -> Option<usize> {
     known.iter().copied().min_by(|a, b| behind(a).total_cmp(&behind(b)))
 }
 
-/// The fastest of these, and how many times as fast it is as each; at least so many times, where one
-/// has no figure.
+/// The fastest of these, and how many times as fast it is as each; at least so many times, where
+/// one has no figure.
 pub(super) fn beside_best(all: &[Series], speeds: &[Vec<OfRound>]) -> Option<(usize, Vec<Ratio>)> {
     let best = fastest(speeds)?;
     let beside = |(one, own): (&Series, &Vec<OfRound>)| match own.is_empty() {

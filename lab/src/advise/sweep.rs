@@ -3,8 +3,8 @@
 //! A ranking holds for one share of reads and one number of threads. A user's share is a guess, or
 //! changes next year, so the page says from where on another design is the better one.
 //!
-//! Curves are sweeps over threads of every design, from few threads to many, in three workloads. What
-//! scales and what does not shows in their shape, where a ranking has one number of threads.
+//! Curves are sweeps over threads of every design, from few threads to many, in three workloads.
+//! What scales and what does not shows in their shape, where a ranking has one number of threads.
 
 use std::collections::BTreeSet;
 

@@ -4,10 +4,10 @@
 //! path through the tree is printed beside the ranking, with what was measured of its leaf, and
 //! whether the measurement agrees.
 //!
-//! Each leaf is compared with the plainest design that does the same work. It has its figure from the
-//! ranking, if that has both. Otherwise the two have a short race of their own: a workload of other
-//! options, or a case of `rcu bench`. A leaf is never compared with the first of another race, which
-//! does other work.
+//! Each leaf is compared with the plainest design that does the same work. It has its figure from
+//! the ranking, if that has both. Otherwise the two have a short race of their own: a workload of
+//! other options, or a case of `rcu bench`. A leaf is never compared with the first of another
+//! race, which does other work.
 
 use std::fmt::{self, Display};
 
