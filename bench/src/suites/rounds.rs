@@ -22,9 +22,6 @@ use crate::{Error, Host};
 /// How often a measurement is tried until it counts; half as often after each one that did not work
 /// out, since on a machine that is never calm all of them would take that long.
 const TRIES: u32 = 25;
-/// Of fewer rounds the first is tried less often in proportion: who asks for few does not want to
-/// wait.
-const PATIENT_ROUNDS: u32 = 4;
 const TRIES_MIN: u32 = 2;
 
 /// What a number counts, and so how it is written.
@@ -158,9 +155,10 @@ struct Tally {
 }
 
 impl Tally {
+    /// Of fewer rounds than four the first is tried less often in proportion: who asks for few does
+    /// not want to wait.
     fn of(rounds: u32) -> Tally {
-        let tries = TRIES * rounds.min(PATIENT_ROUNDS) / PATIENT_ROUNDS;
-        Tally { tries, counted: 0, flaws: Flaws::default() }
+        Tally { tries: TRIES * rounds.min(4) / 4, counted: 0, flaws: Flaws::default() }
     }
 
     fn flawed(&self) -> u32 {
@@ -380,7 +378,7 @@ mod tests {
     fn a_measurement_that_does_not_count_is_repeated_a_few_times() {
         let measure = |judged: &[Judged]| {
             let (mut judged, mut count) = (judged.iter().copied(), 0.0);
-            let mut tally = Tally::of(PATIENT_ROUNDS);
+            let mut tally = Tally::of(4);
             let values = tally.measure(|| {
                 count += 1.0;
                 Some(Sample::new([count], judged.next().expect("no more tries than that")))
@@ -396,7 +394,7 @@ mod tests {
 
     #[test]
     fn what_never_counts_is_tried_less_often_until_it_does() {
-        let mut tally = Tally::of(PATIENT_ROUNDS);
+        let mut tally = Tally::of(4);
         let mut count_at = |judged| {
             let mut count = 0;
             tally.measure(|| {
