@@ -3,9 +3,9 @@
 //! All of it is optional. Containers hide `/sys`, kernels differ, and a report that says
 //! "unknown" is better than a command that stops.
 
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use std::{fs, iter};
 
 use bench::slices::own_cpus;
 use bench::suites::cache::Geometry;
@@ -155,26 +155,20 @@ fn groups_limit(lines: &str, root: &Path) -> Option<u64> {
 
 /// The caches under `root`, without those for instructions, nearest first.
 fn caches(root: &Path) -> Vec<Cache> {
-    let Ok(entries) = fs::read_dir(root) else {
-        return Vec::new();
-    };
-    let mut caches: Vec<Cache> = entries
-        .flatten()
-        .filter_map(|entry| {
-            let read = |name: &str| line(entry.path().join(name).to_str()?);
-            let kind = read("type")?;
-            let number = |name| read(name)?.parse().ok().filter(|&number| number > 0);
-            (kind != "Instruction").then_some(())?;
-            Some(Cache {
-                level: read("level")?.parse().ok()?,
-                bytes: size(&read("size")?)?,
-                ways: number("ways_of_associativity"),
-                line_bytes: number("coherency_line_size"),
-                shared_by: read("shared_cpu_list").unwrap_or_default(),
-                kind,
-            })
+    let cache = |entry: fs::DirEntry| {
+        let read = |name: &str| line(entry.path().join(name).to_str()?);
+        let number = |name| read(name)?.parse().ok().filter(|&number| number > 0);
+        Some(Cache {
+            level: read("level")?.parse().ok()?,
+            bytes: size(&read("size")?)?,
+            ways: number("ways_of_associativity"),
+            line_bytes: number("coherency_line_size"),
+            shared_by: read("shared_cpu_list").unwrap_or_default(),
+            kind: read("type").filter(|kind| kind != "Instruction")?,
         })
-        .collect();
+    };
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let mut caches: Vec<Cache> = entries.filter_map(cache).collect();
     caches.sort_by_key(|cache| cache.level);
     caches
 }
@@ -240,16 +234,11 @@ fn rseq_bytes(auxv: &[u8]) -> Option<u64> {
 
 /// The smallest step the clock makes between two readings.
 fn clock_step() -> Duration {
-    let mut smallest = Duration::MAX;
-    for _ in 0..1000 {
+    let step = |_| {
         let start = Instant::now();
-        let mut step = start.elapsed();
-        while step.is_zero() {
-            step = start.elapsed();
-        }
-        smallest = smallest.min(step);
-    }
-    smallest
+        iter::repeat_with(|| start.elapsed()).find(|step| !step.is_zero())
+    };
+    (0..1000).filter_map(step).min().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! that who asks for advice need not wait for it.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::{env, io};
@@ -14,20 +13,18 @@ use crate::provenance::Provenance;
 pub(crate) const HELP: &str = include_str!("help/torture.txt");
 
 /// What follows `torture`, if that is the first word of the command line. Nothing else reads it: it
-/// may have words that mean something here, as `--json`.
+/// may have words that mean something here, as `--json`. Only the help is there without that
+/// program.
 pub(crate) fn asked() -> Option<Vec<OsString>> {
     let mut words = env::args_os().skip(1);
-    (words.next()? == "torture").then(|| words.collect())
+    let is_first = words.next()? == "torture";
+    let arguments: Vec<OsString> = words.collect();
+    let is_help = matches!(&arguments[..], [only] if only == "--help" || only == "-h");
+    (is_first && !is_help).then_some(arguments)
 }
 
-/// Becomes `rcu-torture`, with these arguments. Returns only where that is impossible; or with the
-/// help, which is there without that program.
+/// Becomes `rcu-torture`, with these arguments. Returns only where that is impossible.
 pub(crate) fn run(arguments: &[OsString]) -> Result {
-    if matches!(arguments, [only] if only == "--help" || only == "-h") {
-        let written = io::stdout().write_all(HELP.as_bytes());
-        let written = written.and_then(|()| io::stdout().flush());
-        return written.map_err(|error| Failure::io("cannot write to standard output", error));
-    }
     let mut program =
         env::current_exe().map_err(|error| Failure::io("cannot find this program", error))?;
     program.set_file_name("rcu-torture");

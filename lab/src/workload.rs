@@ -98,13 +98,13 @@ pub(crate) struct Workload {
     pub(crate) threads: u32,
     /// Reads among the operations, in per cent; the rest are updates [default: 99; for a counter,
     /// whose sum is seldom read, 1]
-    #[arg(long = "reads", id = "reads", value_name = "PERCENT", value_parser = percent())]
-    #[arg(default_value = "99", hide_default_value = true)]
+    #[arg(long = "reads", id = "reads", value_name = "PERCENT")]
+    #[arg(default_value = "99", hide_default_value = true, value_parser = real_within(0.0, 100.0))]
     #[arg(default_value_ifs = [("kind", "counter", "1"), ("kind", "queue", "50")])]
     pub(crate) reads_percent: f64,
     /// Keys come and go: inserts and removals among the updates of a table, in per cent
-    #[arg(long = "churn", id = "churn", value_name = "PERCENT", value_parser = percent())]
-    #[arg(default_value = "0")]
+    #[arg(long = "churn", id = "churn", value_name = "PERCENT")]
+    #[arg(default_value = "0", value_parser = real_within(0.0, 100.0))]
     pub(crate) churn_percent: f64,
     /// Each sum of the counter must be the value that it had at one moment; the object must be
     /// freed when its last reference is dropped
@@ -165,11 +165,6 @@ pub(crate) struct Workload {
     /// Maximum number of rounds, each with refilled designs, until it is clear which are equal
     #[arg(long, value_name = "N", default_value = "24", value_parser = within(1..=1000))]
     pub(crate) rounds: u32,
-}
-
-/// A share in per cent.
-fn percent() -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync {
-    real_within(0.0, 100.0)
 }
 
 impl Workload {

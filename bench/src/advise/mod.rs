@@ -64,7 +64,7 @@ pub struct About {
     pub family: &'static str,
     /// What it is, in one line.
     pub idea: &'static str,
-    /// Why a read costs what it costs, in one line.
+    /// Why a read costs what it costs, in one line that begins with a capital letter.
     pub reader_cost: &'static str,
     /// When not to use it.
     pub limits: &'static str,

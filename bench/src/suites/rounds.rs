@@ -146,32 +146,38 @@ impl Series {
 }
 
 /// What became of the measurements of one rival.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Tally {
-    /// How many in a row, up to the last one, were tried in vain.
-    in_vain: u32,
+    /// How often the next one is tried.
+    tries: u32,
     /// Those that count of those that were judged, and why the others do not.
     counted: u32,
     flaws: Flaws,
 }
 
 impl Tally {
+    /// Of fewer rounds than four the first is tried less often in proportion: who asks for few does
+    /// not want to wait.
+    fn of(rounds: u32) -> Tally {
+        Tally { tries: TRIES * rounds.min(4) / 4, counted: 0, flaws: Flaws::default() }
+    }
+
     fn flawed(&self) -> u32 {
         self.flaws.iter().sum()
     }
 
     /// Measures until it counts, or there is no more; so often at most.
     fn measure(&mut self, mut once: impl FnMut() -> Option<Sample>) -> Option<Vec<f64>> {
-        for _ in 0..(TRIES >> self.in_vain.min(31)).max(TRIES_MIN) {
+        for _ in 0..self.tries {
             let Sample { values, judged } = once()?;
             let Some(Err(flaw)) = judged else {
                 self.counted += u32::from(judged.is_some());
-                self.in_vain = 0;
+                self.tries = TRIES;
                 return Some(values);
             };
             self.flaws[flaw as usize] += 1;
         }
-        self.in_vain += 1;
+        self.tries = (self.tries / 2).max(TRIES_MIN);
         None
     }
 }
@@ -217,7 +223,7 @@ impl<'a> Session<'a> {
     ) -> Option<Case> {
         let (rounds, budget) = self.amount;
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
-        let mut tallies = vec![Tally::default(); case.rivals.len()];
+        let mut tallies = vec![Tally::of(rounds); case.rivals.len()];
         let watch = Watch::begin();
         let mut finished = 0_usize;
         'rounds: for number_of_round in 0..rounds {
@@ -367,7 +373,7 @@ pub(super) mod tests {
     fn a_measurement_that_does_not_count_is_repeated_a_few_times() {
         let measure = |judged: &[Judged]| {
             let (mut judged, mut count) = (judged.iter().copied(), 0.0);
-            let mut tally = Tally::default();
+            let mut tally = Tally::of(4);
             let values = tally.measure(|| {
                 count += 1.0;
                 Some(Sample::new([count], judged.next().expect("no more tries than that")))
@@ -383,7 +389,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_never_counts_is_tried_less_often_until_it_does() {
-        let mut tally = Tally::default();
+        let mut tally = Tally::of(4);
         let mut count_at = |judged| {
             let mut count = 0;
             tally.measure(|| {
@@ -395,6 +401,17 @@ pub(super) mod tests {
         assert_eq!([Err(Flaw::Apart); 5].map(&mut count_at), [25, 12, 6, 3, TRIES_MIN]);
         let once_calm = [Err(Flaw::Apart), Ok(()), Err(Flaw::Apart)];
         assert_eq!(once_calm.map(&mut count_at), [TRIES_MIN, 1, TRIES]);
+    }
+
+    /// `--rounds 1` took as long on a busy machine as 25 rounds on a calm one.
+    #[test]
+    fn few_rounds_were_tried_as_often_as_many() {
+        let tried = |rounds| {
+            let case =
+                measured(rounds, 1, |_, _, _| Sample::new([1.0, 1.0], Some(Err(Flaw::Taken))));
+            case.and_then(|case| case.run).map(|run| run.drawn / run.rows)
+        };
+        assert_eq!([1, 2, 4].map(tried), [6, 12 + 6, 25 + 12 + 6 + 3].map(Some));
     }
 
     #[test]

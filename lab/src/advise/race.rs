@@ -8,17 +8,15 @@ use bench::advise::{Contender, Design, Plan, Series, Workload, race, race_durati
 use bench::slices::{COUNTED_MIN, RunVerdict};
 use bench::statistics::{OfRound, Ratio};
 
-use super::decide::{GIVEN_UP, Standing, advantage, is_decided};
+use super::decide::{GIVEN_UP, Standing, is_decided};
 use super::rank::{self, By, Ranking};
+use super::report::Report;
 use crate::output::Output;
 
-/// What a race needs besides its contenders.
-pub(super) struct Track<'a> {
-    pub(super) output: &'a mut Output,
-    /// The order of the slices is drawn from this.
-    pub(super) seed: u64,
-    /// CPUs that this process may use.
-    pub(super) cpus: u32,
+/// Where designs race: what was found so far, and how much time is left.
+pub(super) struct Track<'o, 'a> {
+    pub(super) output: &'o mut Output,
+    pub(super) report: Report<'a>,
     /// When everything has to be over, if it has to. A busy machine takes longer than planned.
     pub(super) deadline: Option<Instant>,
     /// Time of slices that did not count, up to [`LOST_MAX`]: the deadline is so much later.
@@ -54,7 +52,7 @@ impl Rounds {
     }
 }
 
-impl Track<'_> {
+impl Track<'_, '_> {
     /// Whether something that takes this long would end after the deadline.
     pub(super) fn is_too_late_for(&self, duration: Duration) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() + duration > deadline + self.lost)
@@ -90,7 +88,8 @@ impl Track<'_> {
         let mut all: Vec<Series> = contenders.iter().map(|one| Series::new(one.design)).collect();
         let mut run = RunVerdict::default();
         let threads = plan.operations.len() as u32;
-        let by = By::of(threads, self.cpus);
+        let (seed, cpus) = (self.report.asked.args.seed, self.report.asked.cpus);
+        let by = By::of(threads, cpus);
         for round in 0.. {
             let open = open(&all, round < rounds.least, by);
             let is_hopeless = by == By::Wall && run.counted == 0;
@@ -116,12 +115,12 @@ impl Track<'_> {
                     racing.push((&*contender, series));
                 }
             }
-            let order = (self.seed, round);
-            let of_round = race(&mut racing, plan, rounds.slices(), order, self.output);
+            let of_round = race(&mut racing, plan, rounds.slices(), (seed, round), self.output);
             self.lost = (self.lost + lost(&of_round)).min(LOST_MAX);
             run = run.and(of_round);
         }
-        let ranking = rank::rank(&all, threads, self.cpus);
+        let ranking = rank::rank(&all, threads, cpus);
+        self.report.checksum_errors += ranking.checksum_errors;
         run.rows = all.len() as u32;
         run.without_figure = all.iter().filter(|one| !one.has_figure()).count() as u32;
         (ranking, run)
@@ -137,14 +136,9 @@ fn lost(run: &RunVerdict) -> Duration {
 /// later the best and those beside it, if one of them is undecided.
 fn open(all: &[Series], at_first: bool, by: By) -> BTreeSet<&'static str> {
     let speeds: Vec<Vec<OfRound>> = all.iter().map(|one| by.speeds(one, 1)).collect();
-    let Some(best) = rank::fastest(&speeds) else {
+    let Some((best, beside)) = rank::beside_best(all, &speeds) else {
         return all.iter().map(|one| one.design.name).collect();
     };
-    let beside = |(one, own): (&Series, &Vec<OfRound>)| match own.is_empty() {
-        true => rank::bound(&all[best], one),
-        false => advantage(&speeds[best], own),
-    };
-    let beside: Vec<Ratio> = all.iter().zip(&speeds).map(beside).collect();
     // The best one is equal to itself.
     let are_decided = beside.iter().enumerate().all(|(i, of)| i == best || is_decided(of));
     let is_open = |beside: &Ratio| match at_first {

@@ -51,7 +51,7 @@ impl By {
 /// How many times as fast `one` is at least as another one, of which only the CPU time is known. An
 /// operation takes that at least. As no thread has its caches to itself where it loses its CPU, it
 /// is compared with the CPU time of `one`, too.
-pub(super) fn bound(one: &Series, other: &Series) -> Ratio {
+fn bound(one: &Series, other: &Series) -> Ratio {
     let beside = |by: By| advantage(&by.speeds(one, 1), &By::Cpu.speeds(other, 1));
     let [wall, cpu] = [By::Wall, By::Cpu].map(beside);
     let [low, median] = [wall.low.min(cpu.low), wall.median.min(cpu.median)];
@@ -74,14 +74,12 @@ pub(super) struct Ranking {
     #[serde(rename = "designs")]
     pub(super) places: Vec<Place>,
     pub(super) unranked: Vec<Unranked>,
+    /// Reads that saw a wrong value, also of designs without a figure.
+    #[serde(skip)]
+    pub(super) checksum_errors: u64,
 }
 
 impl Ranking {
-    /// Reads that saw a wrong value.
-    pub(super) fn checksum_errors(&self) -> u64 {
-        self.places.iter().map(|place| place.checksum_errors).sum()
-    }
-
     /// Those that are not shown to be slower than the best by more than the zone, the simplest
     /// first; then those without a figure.
     pub(super) fn may_be_best(&self) -> Vec<String> {
@@ -209,7 +207,7 @@ impl Latency {
 /// Which of these is the fastest: the one over which the advantage of any other is least. None,
 /// without any value. Those of which much less is known than of others are not asked: few rounds
 /// may be lucky ones.
-pub(super) fn fastest(speeds: &[Vec<OfRound>]) -> Option<usize> {
+fn fastest(speeds: &[Vec<OfRound>]) -> Option<usize> {
     let speeds: Vec<Vec<OfRound>> = speeds.iter().map(|one| of_rounds(one)).collect();
     let rounds = |index: &usize| speeds[*index].len();
     let all = 0..speeds.len();
@@ -222,6 +220,17 @@ pub(super) fn fastest(speeds: &[Vec<OfRound>]) -> Option<usize> {
     known.iter().copied().min_by(|a, b| behind(a).total_cmp(&behind(b)))
 }
 
+/// The fastest of these, and how many times as fast it is as each; at least so many times, where
+/// one has no figure.
+pub(super) fn beside_best(all: &[Series], speeds: &[Vec<OfRound>]) -> Option<(usize, Vec<Ratio>)> {
+    let best = fastest(speeds)?;
+    let beside = |(one, own): (&Series, &Vec<OfRound>)| match own.is_empty() {
+        true => bound(&all[best], one),
+        false => advantage(&speeds[best], own),
+    };
+    Some((best, all.iter().zip(speeds).map(beside).collect()))
+}
+
 /// Ranks the series, which so many threads made on so many CPUs. A design shares the rank of the
 /// fastest one that it is equal to.
 ///
@@ -231,34 +240,39 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
     let by = By::of(threads, cpus);
     let speeds: Vec<Vec<OfRound>> =
         series.iter().map(|one| by.speeds(one, threads.min(cpus))).collect();
-    let (known, unknown): (Vec<usize>, Vec<usize>) =
+    let (mut order, unknown): (Vec<usize>, Vec<usize>) =
         (0..series.len()).partition(|index| !speeds[*index].is_empty());
-    let unknown: Vec<&Series> = unknown.into_iter().map(|index| &series[index]).collect();
-    let best = fastest(&speeds);
-    let unranked = unknown.iter().map(|one| Unranked {
-        name: one.design.name,
-        missing: one.missing.as_ref().map(ToString::to_string).unwrap_or_default(),
-        may_be_best: best.is_none_or(|best| bound(&series[best], one).low <= ZONE),
+    let best = beside_best(series, &speeds);
+    let may_be_best = |index: usize| best.as_ref().is_none_or(|(_, of)| of[index].low <= ZONE);
+    let unranked = unknown.iter().map(|&index| Unranked {
+        name: series[index].design.name,
+        missing: series[index].missing.as_ref().map(ToString::to_string).unwrap_or_default(),
+        may_be_best: may_be_best(index),
     });
-    let mut ranking = Ranking { by, unranked: unranked.collect(), ..Ranking::default() };
-    let Some(best) = best else { return ranking };
-    let beside_best = |index: usize| (index, advantage(&speeds[best], &speeds[index]));
-    let mut order: Vec<(usize, Ratio)> = known.into_iter().map(beside_best).collect();
-    order.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
-    let mut leader = (best, 1);
-    for (number, (index, best_is_faster)) in (1..).zip(order) {
-        let (one, own) = (&series[index], &speeds[index]);
+    let checksum_errors = series.iter().map(|one| one.checksum_errors).sum();
+    let unranked = unranked.collect();
+    let mut ranking = Ranking { by, unranked, checksum_errors, ..Ranking::default() };
+    let Some((best, beside)) = &best else { return ranking };
+    order.sort_by(|a, b| beside[*a].median.total_cmp(&beside[*b].median));
+    let rivals: Vec<usize> = order.iter().copied().filter(|index| may_be_best(*index)).collect();
+    let mut leader = (*best, 1);
+    for (number, index) in (1..).zip(order) {
+        let (one, own, best_is_faster) = (&series[index], &speeds[index], beside[index]);
         if !Standing::of(&advantage(&speeds[leader.0], own)).is_in_set() {
             leader = (index, number);
         }
-        let unknown = unknown.iter().map(|other| 1.0 / bound(one, other).low);
+        // Beside each that is not shown to be slower than the best by more than the zone: also
+        // beside the best, which only seems to be it; and beside each without a figure.
+        let rivals = rivals.iter().filter(|other| **other != index);
+        let rivals = rivals.map(|other| advantage(&speeds[*other], own).high);
+        let unknown = unknown.iter().map(|other| 1.0 / bound(one, &series[*other]).low);
         ranking.places.push(Place {
             design: one.design,
             rank: leader.1,
             throughput: spread(&values(&of_rounds(own))),
             best_is_faster,
             standing: Standing::of(&best_is_faster),
-            lost_percent_at_most: lost_percent_at_most(unknown.fold(1.0, f64::max)),
+            lost_percent_at_most: lost_percent_at_most(rivals.chain(unknown).fold(1.0, f64::max)),
             cpu_ns: spread(&values(&one.cpu_ns)),
             update_ns: Latency::of(&one.update_ns),
             unreclaimed_peak: one.unreclaimed_peak,
@@ -266,37 +280,14 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
             slices: own.clone(),
         });
     }
-    for index in 0..ranking.places.len() {
-        ranking.places[index].lost_percent_at_most = lost(&ranking.places, index);
-    }
     ranking.places.sort_by_key(|place| (place.rank, place.simplicity()));
     ranking
-}
-
-/// What is lost at most with one of these designs beside each that is not shown to be slower than
-/// the best by more than the zone: also with the best, which only seems to be it. The place has
-/// what is lost at most beside designs without a figure.
-fn lost(places: &[Place], index: usize) -> Option<f64> {
-    let may_be_best = |(i, place): &(usize, &Place)| *i != index && place.may_be_best();
-    let others = places.iter().enumerate().filter(may_be_best);
-    let most = others
-        .map(|(_, other)| advantage(&other.slices, &places[index].slices).high)
-        .fold(1.0, f64::max);
-    Some(places[index].lost_percent_at_most?.max(lost_percent_at_most(most)?))
 }
 
 /// The fastest of these.
 pub(super) fn best<'a>(places: impl IntoIterator<Item = &'a Place>) -> Option<&'a Place> {
     let behind = |place: &Place| place.best_is_faster.median;
     places.into_iter().min_by(|a, b| behind(a).total_cmp(&behind(b)))
-}
-
-/// The distance between the quartiles in per cent of the median; without end if that is nothing.
-pub(super) fn spread_percent(spread: &Spread) -> f64 {
-    if spread.median <= 0.0 {
-        return f64::INFINITY;
-    }
-    100.0 * (spread.high - spread.low) / spread.median
 }
 
 #[cfg(test)]
@@ -427,6 +418,14 @@ pub(super) mod tests {
         };
         assert_eq!(behind("mutex-per-value"), 1.0, "much is known of it");
         assert!(behind("quiescence") < 1.0, "{ranking:?}");
+    }
+
+    /// They were counted of ranked designs only: a broken one could pass on a busy machine.
+    #[test]
+    fn wrong_values_of_a_design_without_a_figure_were_not_counted() {
+        let broken = Series { checksum_errors: 3, ..series("papaya", 10.0, 0.0, 2) };
+        let ranking = rank(&[series("std-mutex", 10.0, 0.0, 40), broken], 2, 2);
+        assert_eq!((ranking.unranked.len(), ranking.checksum_errors), (1, 3));
     }
 
     /// "At most 0 % lost" was said of the first, where the second may be twice as fast.

@@ -3,8 +3,10 @@
 //! The JSON document is made from the same [`Report`], and the page from what is said here, so that
 //! the three agree.
 
+use bench::advise::About;
 use bench::costs::Costs;
 use bench::slices::RunVerdict;
+use bench::statistics::Spread;
 use bench::units;
 use serde_json::{Value, json};
 
@@ -17,12 +19,11 @@ use crate::plot::{self, Axis, Interval, Line, Scale};
 use crate::record::Block;
 
 use super::TEXTS;
-use super::curves::Curves;
-use super::leaves::LeafFigure;
-use super::rank::{By, Place, Ranking, spread_percent};
+use super::rank::{By, Place, Ranking};
 use super::run::Run;
 use super::simplicity::TABLE;
-use super::sweep::{Point, Sweep};
+use super::sweep::{Curves, Point, Sweep};
+use super::tree::LeafFigure;
 use super::verdict::Advice;
 use super::{remarks, tree, verdict};
 
@@ -45,21 +46,14 @@ pub(super) struct Report<'a> {
     pub(super) curves: Vec<Curves>,
     /// Time was up before all points of the sweeps were run.
     pub(super) cut_short: bool,
-    /// Reads in sweeps and curves that saw a wrong value; those of the ranking are with their
-    /// designs.
-    pub(super) checksum_errors_in_sweeps: u64,
+    /// Reads that saw a wrong value, anywhere.
+    pub(super) checksum_errors: u64,
 }
 
 impl Report<'_> {
     /// The ranking of the workload as given.
     pub(super) fn places(&self) -> &[Place] {
         self.tables.last().map_or(&[], |table| &table.places)
-    }
-
-    /// Reads that saw a wrong value, anywhere.
-    pub(super) fn checksum_errors(&self) -> u64 {
-        let ranked: u64 = self.tables.iter().map(Ranking::checksum_errors).sum();
-        ranked + self.checksum_errors_in_sweeps
     }
 
     /// The tables that no design can be recommended for.
@@ -80,7 +74,7 @@ impl Report<'_> {
 
     /// What to take; nothing where nothing can be recommended for its speed.
     pub(super) fn advice(&self) -> Vec<Advice<'_>> {
-        match self.checksum_errors() == 0 && !self.asked.workload.asks_more_than_speed() {
+        match self.checksum_errors == 0 && !self.asked.workload.asks_more_than_speed() {
             true => verdict::advice(&self.tables),
             false => Vec::new(),
         }
@@ -88,11 +82,11 @@ impl Report<'_> {
 
     /// What to do, a paragraph for each thing to know; why there is nothing to say otherwise.
     pub(super) fn recommendation(&self) -> Vec<String> {
-        if self.checksum_errors() > 0 {
+        if self.checksum_errors > 0 {
             return vec![format!(
                 "Readers saw {} wrong values: a design is broken here, and nothing can be \
                  recommended. Please report this.",
-                units::count(self.checksum_errors())
+                units::count(self.checksum_errors)
             )];
         }
         let mut paragraphs = Vec::new();
@@ -188,7 +182,7 @@ impl Report<'_> {
             remarks.iter().for_each(|remark| output.paragraph(remark));
             output.heading("Why");
             let designs = self.places().iter().map(|place| place.design);
-            output.entries(designs.map(|one| (one.name, sentence(one.about.reader_cost))));
+            output.entries(designs.map(|one| (one.name, one.about.reader_cost)));
             output.picture(|| limits(self.places()));
         }
         let mut known = self.sweeps.iter().filter(|sweep| !sweep.designs().is_empty()).peekable();
@@ -219,7 +213,7 @@ impl Report<'_> {
             output.entries(self.leaves.iter().map(|one| (one.leaf, one.to_string())));
             output.paragraph(&TEXTS["leaves"]);
         }
-        let is_alarm = self.checksum_errors() > 0 || self.too_noisy().is_some();
+        let is_alarm = self.checksum_errors > 0 || self.too_noisy().is_some();
         let (heading, paragraphs) = ("Recommendation", self.recommendation());
         output.say(Block::Conclusion { heading, is_alarm, paragraphs });
         for choice in self.choices() {
@@ -251,7 +245,7 @@ impl Report<'_> {
             "cut_short": self.cut_short,
             "run": run_out(&self.run),
             "too_noisy": self.too_noisy(),
-            "checksum_errors": self.checksum_errors(),
+            "checksum_errors": self.checksum_errors,
             "machine": self.asked.machine,
             "costs": self.costs.as_ref().map(table_out),
             "keys": self.asked.keys.census,
@@ -302,15 +296,8 @@ const THROUGHPUT: &str = "million operations per second";
 
 /// Why a design is where it is: what it asks of readers, and what else stands out.
 pub(super) fn reason(place: &Place) -> String {
-    format!("{}. Not for: {}.", sentence(place.design.about.reader_cost), place.design.about.limits)
-}
-
-/// With a capital letter.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().collect::<String>() + letters.as_str()
-    })
+    let About { reader_cost, limits, .. } = place.design.about;
+    format!("{reader_cost}. Not for: {limits}.")
 }
 
 /// How many keys of what.
@@ -334,11 +321,13 @@ fn ranking_cells(place: &Place, is_fastest: bool) -> [String; 8] {
         times => format!("{}x", units::figures(times)),
     };
     let mark = if is_fastest { "↑" } else { " " };
+    let Spread { median, low, high } = place.throughput;
     [
         place.rank.to_string(),
         place.design.name.to_owned(),
-        format!("{}{mark}", units::figures(place.throughput.median / 1e6)),
-        match spread_percent(&place.throughput) {
+        format!("{}{mark}", units::figures(median / 1e6)),
+        // The distance between the quartiles.
+        match 100.0 * (high - low) / median {
             percent if percent.is_finite() => format!("{percent:.0} %"),
             _ => "–".to_owned(),
         },

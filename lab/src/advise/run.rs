@@ -1,5 +1,6 @@
 //! One run of `rcu advise`: what is measured, in which order, and for how long.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use bench::slices::RunVerdict;
 
 use super::race::{Rounds, Track};
 use super::report::Report;
-use super::sweep::{self, Over, Point, Sweep};
+use super::sweep::{self, Curves, Over, Point, Sweep};
 use super::{AdviseArgs, Part};
 use crate::machine::Machine;
 use crate::output::Output;
@@ -29,6 +30,9 @@ const ROUNDS_OF_SWEEP: [u32; 2] = [3, 6];
 /// Where the large table does not fit the caches, this many keys with their values do.
 const KEYS_SMALL: usize = 1_000;
 
+/// Reads in the mixed workload of curves, in per cent.
+const MIXED_PERCENT: f64 = 90.0;
+
 /// The keys of a table.
 pub(super) type Keys = Arc<[Box<[u8]>]>;
 
@@ -46,7 +50,7 @@ pub(super) struct Run<'a> {
 impl Run<'_> {
     /// Measures everything; after Ctrl-C, what it could.
     pub(super) fn measure(&self, output: &mut Output) -> Report<'_> {
-        let mut report = Report {
+        let report = Report {
             asked: self,
             interrupted: false,
             costs: None,
@@ -56,25 +60,24 @@ impl Run<'_> {
             sweeps: Vec::new(),
             curves: Vec::new(),
             cut_short: false,
-            checksum_errors_in_sweeps: 0,
+            checksum_errors: 0,
         };
-        output.progress.begin(self.duration());
+        let mut track = Track { output, report, deadline: None, lost: Duration::ZERO };
+        track.output.progress.begin(self.duration());
         if !self.args.skip.contains(&Part::Costs) {
-            let costs = costs::measure(self.machine, (self.args.quick, false), output);
-            costs::print(&costs, output);
-            report.costs = Some(costs);
+            let costs = costs::measure(self.machine, (self.args.quick, false), track.output);
+            costs::print(&costs, track.output);
+            track.report.costs = Some(costs);
         }
-        report.print_input(output);
-        self.race(&mut report, output);
-        output.progress.end();
-        report.interrupted = output.was_interrupted();
-        report
+        track.report.print_input(track.output);
+        self.race(&mut track);
+        track.output.progress.end();
+        track.report.interrupted = track.output.was_interrupted();
+        track.report
     }
 
     /// The rankings, the leaves of the decision tree and the sweeps.
-    fn race(&self, report: &mut Report<'_>, output: &mut Output) {
-        let (seed, cpus, lost) = (self.args.seed, self.cpus, Duration::ZERO);
-        let mut track = Track { output, seed, cpus, deadline: None, lost };
+    fn race(&self, track: &mut Track<'_, '_>) {
         let mut first = None;
         let tables = self.tables();
         for (number, keys) in (1..).zip(&tables) {
@@ -93,39 +96,54 @@ impl Run<'_> {
             };
             let (mut ranking, run) = track.race(&mut contenders, &plan, rounds);
             ranking.keys = keys.len() as u64;
-            report.tables.push(ranking);
-            report.run = std::mem::take(&mut report.run).and(run);
+            track.report.tables.push(ranking);
+            track.report.run = mem::take(&mut track.report.run).and(run);
             first.get_or_insert(contenders);
         }
         let Some(mut contenders) = first else { return };
         track.deadline = self.deadline(QUICK_ALL);
-        self.leaves(&tables[0], report, &mut track);
-        let is_open = report.open().iter().any(|table| table.keys == tables[0].len() as u64);
+        self.leaves(&tables[0], track);
+        let is_open = track.report.open().iter().any(|table| table.keys == tables[0].len() as u64);
         if self.args.skip.contains(&Part::Sweep) || is_open {
             return;
         }
         if self.workload.threads_from().is_some() {
             drop(contenders);
-            return self.curves(report, &mut track);
+            return self.curves(track);
         }
-        let choice = report.advice().first().map(|one| one.choice.design.name);
-        let leaders = sweep::leaders(&report.tables[0].places, choice, self.args.quick);
+        let choice = track.report.advice().first().map(|one| one.choice.design.name);
+        let leaders = sweep::leaders(&track.report.tables[0].places, choice, self.args.quick);
         contenders.retain(|one| leaders.contains(one.design.name));
-        let load = (&self.workload, &tables[0]);
-        let threads = if self.args.quick { None } else { Some(self.thread_counts()) };
-        let threads = threads.map(|counts| (Over::Threads, counts));
-        for (over, values) in [(Over::ReadsPercent, self.read_shares())].into_iter().chain(threads)
-        {
+        for (over, values) in self.sweeps() {
             let own = over.of(&self.workload);
-            let order = sweep::running_order(&values, own);
-            let mut points = self.points((over, order), load, &mut contenders, report, &mut track);
+            let order = (over, sweep::running_order(&values, own));
+            let load = (&self.workload, &tables[0]);
+            let mut points = self.points(order, load, &mut contenders, track);
             points.sort_by_key(|point| values.iter().position(|&value| value == point.value));
-            report.sweeps.push(Sweep { over, own, points });
+            track.report.sweeps.push(Sweep { over, own, points });
+        }
+    }
+
+    /// Races all designs at each number of threads of the range, if one is given; after Ctrl-C, and
+    /// where `--quick` has no time left, with the points that are whole. Without it all points are
+    /// run, however long they take.
+    fn curves(&self, track: &mut Track<'_, '_>) {
+        let Some(from) = self.workload.threads_from() else { return };
+        track.deadline = track.deadline.filter(|_| self.args.quick);
+        for (load, workload, keys) in loads(&self.workload, &self.tables()) {
+            let plan = self.plan(&keys, &workload);
+            let mut contenders = track.prepare(workload.measured(), &[], &plan);
+            let counts = sweep::counts(from, workload.threads).into_iter().map(f64::from);
+            let (over, load_of) = ((Over::Threads, counts), (&workload, &keys));
+            let points = self.points(over, load_of, &mut contenders, track);
+            let sweep = Sweep { over: Over::Threads, own: workload.threads.into(), points };
+            let (reads_percent, keys) = (workload.reads_percent, keys.len() as u64);
+            track.report.curves.push(Curves { load, reads_percent, keys, sweep });
         }
     }
 
     /// The keys of each table: where nothing is said of keys, one fits the caches.
-    pub(super) fn tables(&self) -> Vec<Keys> {
+    fn tables(&self) -> Vec<Keys> {
         let all = &self.keys.list;
         let mut tables = vec![Arc::clone(all)];
         if self.workload.has_small_table() && all.len() > 4 * KEYS_SMALL {
@@ -138,24 +156,22 @@ impl Run<'_> {
 
     /// Races these contenders at each of `values`; stops after Ctrl-C, and when time is up, with
     /// the points that are whole.
-    pub(super) fn points(
+    fn points(
         &self,
         (over, values): (Over, impl IntoIterator<Item = f64>),
         (workload, keys): (&Workload, &Keys),
         contenders: &mut [Contender],
-        report: &mut Report<'_>,
-        track: &mut Track<'_>,
+        track: &mut Track<'_, '_>,
     ) -> Vec<Point> {
         let rounds = self.sweep_rounds();
         let mut points = Vec::new();
         for value in values {
             if track.is_too_late_for(rounds.duration(contenders.len())) {
-                report.cut_short = true;
+                track.report.cut_short = true;
                 break;
             }
             let plan = self.plan(keys, &over.at(value, workload));
             let (ranking, _) = track.race(contenders, &plan, rounds);
-            report.checksum_errors_in_sweeps += ranking.checksum_errors();
             if track.output.interrupt.requested() {
                 break;
             }
@@ -174,17 +190,17 @@ impl Run<'_> {
         }
     }
 
-    /// The shares of reads that are tried: a queue has as many takers as it has givers.
-    fn read_shares(&self) -> Vec<f64> {
-        match self.workload.kind {
-            Kind::Queue => Vec::new(),
-            _ => sweep::read_shares(self.workload.reads_percent),
+    /// What the sweeps change, and the values that are tried.
+    fn sweeps(&self) -> Vec<(Over, Vec<f64>)> {
+        let threads = sweep::thread_counts(self.workload.threads, self.cpus);
+        let mut sweeps =
+            vec![(Over::ReadsPercent, sweep::read_shares(self.workload.reads_percent))];
+        sweeps.extend((!self.args.quick).then_some((Over::Threads, threads)));
+        if self.workload.kind == Kind::Queue {
+            // It has as many takers as it has givers.
+            sweeps[0].1.clear();
         }
-    }
-
-    fn thread_counts(&self) -> Vec<f64> {
-        let counts = sweep::thread_counts(self.workload.threads, self.cpus);
-        counts.into_iter().map(f64::from).collect()
+        sweeps
     }
 
     /// A sweep has fewer and shorter rounds than the ranking: there are many points.
@@ -217,11 +233,53 @@ impl Run<'_> {
         let points = self.curve_points();
         total += self.sweep_rounds().duration(designs) * points;
         if points == 0 {
-            let threads = if self.args.quick { 0 } else { self.thread_counts().len() };
-            let points = (self.read_shares().len() + threads) as u32;
+            let points: usize = self.sweeps().iter().map(|(_, values)| values.len()).sum();
             let leaders = sweep::leaders_at_most(self.args.quick);
-            total += self.sweep_rounds().duration(leaders) * points;
+            total += self.sweep_rounds().duration(leaders) * points as u32;
         }
         total
+    }
+
+    /// How many points all curves have.
+    fn curve_points(&self) -> u32 {
+        let loads = loads(&self.workload, &self.tables()).len();
+        let points = |from| sweep::counts(from, self.workload.threads).len() * loads;
+        self.workload.threads_from().map_or(0, points) as u32
+    }
+}
+
+/// The workloads: read only and mixed with the first table; as given with a second one, which is
+/// there unless keys are given. A queue is always mixed.
+fn loads(own: &Workload, tables: &[Keys]) -> Vec<(&'static str, Workload, Keys)> {
+    let reading = |reads_percent| Workload { reads_percent, ..own.clone() };
+    if own.kind == Kind::Queue {
+        return vec![("mixed", own.clone(), Arc::clone(&tables[0]))];
+    }
+    let loads = [("read only", reading(100.0)), ("mixed", reading(MIXED_PERCENT))];
+    let mut loads: Vec<_> =
+        loads.into_iter().map(|(name, load)| (name, load, Arc::clone(&tables[0]))).collect();
+    if let [_, large] = tables {
+        loads.push(("large", own.clone(), Arc::clone(large)));
+    }
+    loads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_table_is_raced_as_given_and_a_queue_is_always_mixed() {
+        let tables = [1, 5].map(|keys| -> Keys { vec![Box::from(*b"key"); keys].into() });
+        let own = Workload::built_in();
+        let of = |own: &Workload, tables: &[Keys]| -> Vec<_> {
+            let loads = loads(own, tables).into_iter();
+            loads.map(|(name, load, keys)| (name, load.reads_percent, keys.len())).collect()
+        };
+        let expected = [("read only", 100.0, 1), ("mixed", 90.0, 1), ("large", 99.0, 5)];
+        assert_eq!(of(&own, &tables), expected);
+        assert_eq!(of(&own, &tables[..1]), expected[..2]);
+        let queue = Workload { kind: Kind::Queue, reads_percent: 50.0, ..own };
+        assert_eq!(of(&queue, &tables[..1]), [("mixed", 50.0, 1)]);
     }
 }

@@ -179,13 +179,10 @@ fn fastest(places: &[Place], is_so: impl Fn(&Place) -> bool) -> Option<&Place> {
     those.max_by(|a, b| speed(a).total_cmp(&speed(b)))
 }
 
-fn nanoseconds(ns: u64) -> String {
-    units::nanoseconds(ns as f64)
-}
-
 /// What it costs besides time.
 fn price(choice: &Place, value_bytes: u32) -> Option<String> {
     let latency = choice.update_ns.as_ref()?;
+    let nanoseconds = |ns: u64| units::nanoseconds(ns as f64);
     // Of fewer updates than this, one in a thousand is the slowest one, and no more than that.
     let tail = match latency.count {
         1000.. => format!("one in a thousand more than {}", nanoseconds(latency.p99_9)),

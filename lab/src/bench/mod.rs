@@ -283,7 +283,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     }
     let mut tables = None;
     if let What::Readme { into: Some(path) } = &args.what {
-        readme::check(path, &Machine::detect())?;
+        readme::with_block(path, "", &Machine::detect())?;
         tables = output.open("--into", Some(path))?.map(|file| (&**path, file));
     }
     if let What::Pictures { into: Some(folder), .. } = &args.what {
@@ -351,7 +351,7 @@ fn print_readme(
             output.note(format_args!("{} stays as it was", path.display()));
             Ok(())
         }
-        Some((path, mut file)) => readme::put_into((path, &mut file), &block, &machine),
+        Some((path, mut file)) => file.write(&readme::with_block(path, &block, &machine)?),
         None => Ok(()),
     }
 }

@@ -12,7 +12,6 @@ use ::bench::units;
 use super::report::half_spread;
 use crate::exit::{Failure, Result, text_of};
 use crate::machine::Machine;
-use crate::output::ResultFile;
 
 /// What stands where there is no figure.
 const NONE: &str = "–";
@@ -63,22 +62,9 @@ fn end(cpu: &str) -> String {
     format!("<!-- end of rcu bench readme: {cpu} -->")
 }
 
-/// Puts the block into the file: in the place of this CPU's last one, or after the last one of
-/// another CPU.
-pub(super) fn put_into(
-    (path, file): (&Path, &mut ResultFile),
-    block: &str,
-    machine: &Machine,
-) -> Result<()> {
-    file.write(&with_block(path, block, machine)?)
-}
-
-/// Fails if the file has no place for the block: told before anything is measured.
-pub(super) fn check(path: &Path, machine: &Machine) -> Result<()> {
-    with_block(path, "", machine).map(drop)
-}
-
-fn with_block(path: &Path, block: &str, machine: &Machine) -> Result<String> {
+/// The text of the file with the block: in the place of this CPU's last one, or after the last one
+/// of another CPU. Fails if the file has no place for it.
+pub(super) fn with_block(path: &Path, block: &str, machine: &Machine) -> Result<String> {
     let cpu = cpu(machine);
     replaced(&text_of(path)?, block, &cpu).ok_or_else(|| {
         Failure::usage(format!(
@@ -144,16 +130,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("README.md");
         fs::write(&path, "nothing").unwrap();
-        let message = check(&path, &machine()).unwrap_err().to_string();
+        let message = with_block(&path, "", &machine()).unwrap_err().to_string();
         assert!(message.contains("<!-- rcu bench readme: A CPU -->"), "{message}");
         fs::write(&path, format!("{}\n{}", begin("A CPU"), end("A CPU"))).unwrap();
-        assert!(check(&path, &machine()).is_ok());
+        let text = with_block(&path, "new", &machine()).unwrap();
         // A file took the place of the link, and what it led to stayed as it was.
         let link = directory.path().join("link.md");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         let mut output = Output::new(&Default::default()).unwrap();
         let mut file = output.open("--into", Some(&link)).unwrap().expect("it is named");
-        put_into((&link, &mut file), "new", &machine()).unwrap();
+        file.write(&text).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert!(link.is_symlink());
     }

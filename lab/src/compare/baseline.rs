@@ -32,7 +32,7 @@ pub(super) struct Baseline {
 /// The rounds of one load.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Saved {
-    pub(super) load: Load,
+    load: Load,
     figures: Vec<SavedFigure>,
 }
 
@@ -110,19 +110,12 @@ impl Baseline {
 
     /// Why a comparison on this machine means little, if it does.
     pub(super) fn complaint(&self) -> Option<String> {
-        let machine = Machine::detect();
-        let here = (&machine.model, machine.cpus.len());
-        ((&self.cpu, self.cpus) != here).then(|| {
-            let name =
-                |cpu: &Option<String>| cpu.clone().unwrap_or_else(|| "unknown CPU".to_owned());
-            format!(
-                "the baseline is of another machine ({}, CPUs: {}) than this one ({}, CPUs: {})",
-                name(&self.cpu),
-                self.cpus,
-                name(here.0),
-                here.1
-            )
-        })
+        let of = |Baseline { cpu, cpus, .. }: &Baseline| {
+            format!("({}, CPUs: {cpus})", cpu.as_deref().unwrap_or("unknown CPU"))
+        };
+        let [there, here] = [of(self), of(&Baseline::new(Vec::new()))];
+        (there != here)
+            .then(|| format!("the baseline is of another machine {there} than this one {here}"))
     }
 
     /// Writes the file.

@@ -3,6 +3,7 @@
 //! Each side of a pair is a process of its own, started close to the other one in an order that is
 //! drawn: what drifts meets both, and each process has its own layout of memory.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use bench::statistics::{Ratio, spread};
@@ -74,21 +75,12 @@ pub(super) struct Contest {
     pub(super) new: Program,
     pub(super) base: Base,
     pub(super) matches: Vec<Match>,
-    pub(super) runs: Runs,
+    /// How many runs were how good, by their own verdict.
+    pub(super) runs: BTreeMap<Quality, u32>,
     pub(super) threshold_percent: f64,
     pub(super) seed: u64,
     /// How instructions were counted, where no time was measured.
     pub(super) counted: Option<Counted>,
-}
-
-/// How good the runs were, by their own verdict.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Runs {
-    pub(super) calm: u32,
-    pub(super) disturbed: u32,
-    pub(super) incomplete: u32,
-    /// Of versions that do not say.
-    pub(super) unknown: u32,
 }
 
 /// So often a pair is measured again of which one run was incomplete.
@@ -115,7 +107,7 @@ impl Contest {
             new,
             base,
             matches: Vec::new(),
-            runs: Runs::default(),
+            runs: Quality::ALL.map(|quality| (quality, 0)).into(),
             threshold_percent: args.threshold,
             seed: args.seed,
             counted: None,
@@ -174,7 +166,7 @@ impl Contest {
     pub(super) fn run(&mut self, limits: Limits, output: &mut Output) -> Result<()> {
         let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
         let (mut rounds, mut look) = (0, next_look(0));
-        while rounds < limits.rounds_max && !self.is_decided() {
+        'rounds: while rounds < limits.rounds_max && !self.is_decided() {
             let before = Instant::now();
             for number in 0..self.matches.len() {
                 if self.matches[number].is_decided() {
@@ -186,8 +178,7 @@ impl Contest {
                     || output.must_stop()
                     || !self.measure(number, rounds, new_first, (limits, output))?
                 {
-                    self.judge();
-                    return Ok(());
+                    break 'rounds;
                 }
             }
             rounds += 1;
@@ -219,8 +210,9 @@ impl Contest {
             Ok(if new_first { [second, first] } else { [first, second] })
         };
         let first = usize::from(matches!(self.base, Base::Saved(_)));
-        let count =
-            |sides: &[Run; 2]| sides[first..].iter().for_each(|run| self.runs.add(run.quality));
+        let count = |sides: &[Run; 2]| {
+            sides[first..].iter().for_each(|run| *self.runs.entry(run.quality).or_default() += 1);
+        };
         let [base, new] = match whole(until, both, count) {
             Err(failure) if failure.exit == Exit::Interrupted => return Ok(false),
             sides => sides?,
@@ -270,21 +262,6 @@ impl Match {
     }
 }
 
-impl Runs {
-    fn add(&mut self, quality: Quality) {
-        *match quality {
-            Quality::Calm => &mut self.calm,
-            Quality::Disturbed => &mut self.disturbed,
-            Quality::Incomplete => &mut self.incomplete,
-            Quality::Unknown => &mut self.unknown,
-        } += 1;
-    }
-}
-
-fn is_incomplete(runs: &[Run]) -> bool {
-    runs.iter().any(|run| run.quality == Quality::Incomplete)
-}
-
 /// Runs that belong together, drawn again some times while one of them is incomplete and there is
 /// time; if that ends while they are drawn again, those before. `drawn` sees all that are drawn,
 /// but for those that an interrupt or the end of the time spoils.
@@ -303,7 +280,8 @@ fn whole<const N: usize>(
             (runs, _) => runs?,
         };
         drawn(&runs);
-        if again == DRAWN_AGAIN_MAX || limits.is_over() || !is_incomplete(&runs) {
+        let is_whole = runs.iter().all(|run| run.quality != Quality::Incomplete);
+        if again == DRAWN_AGAIN_MAX || limits.is_over() || is_whole {
             return Ok(runs);
         }
         again += 1;
@@ -362,29 +340,26 @@ pub(super) fn save(
     output: &mut Output,
 ) -> Result<Vec<Saved>> {
     let mut saved: Vec<Saved> = Vec::new();
-    for load in loads {
-        output.progress.announce(load);
-        let before = Instant::now();
-        saved.push(Saved::new(load, &load.measure(program, None).map_err(as_usage)?));
-        output.progress.advance(before.elapsed());
-    }
-    'rounds: for round in 0..limits.rounds_max {
+    // The first run of each fills caches, and is no round.
+    'rounds: for round in 0..=limits.rounds_max {
         // As few as can be compared with are taken however long it takes.
-        let are_enough = round >= ROUNDS_MIN;
+        let are_enough = round > ROUNDS_MIN;
         if are_enough && limits.is_over() {
             break;
         }
         let before = Instant::now();
-        for each in &mut saved {
-            output.progress.announce(&each.load);
-            let measure = || Ok([each.load.measure(program, None)?]);
+        for (number, load) in loads.iter().enumerate() {
+            output.progress.announce(load);
+            let measure = || Ok([load.measure(program, None)?]);
             let run = match output.must_stop() {
                 true => Err(output.stopped()),
                 false => whole((limits, &*output), measure, |_| ()),
             };
             match run {
-                Ok([run]) => each.add(&run),
+                Ok([run]) if round == 0 => saved.push(Saved::new(load, &run)),
+                Ok([run]) => saved[number].add(&run),
                 Err(_) if are_enough && output.interrupt.requested() => break 'rounds,
+                Err(failure) if round == 0 => return Err(as_usage(failure)),
                 Err(failure) => return Err(failure),
             }
         }
@@ -422,7 +397,7 @@ mod tests {
         let new = Program { path: "rcu".into(), planted_percent: None };
         let base = Base::Program(new.clone());
         let matches = vec![Match { load: "bench read".parse().unwrap(), pairs }];
-        let (runs, counted) = (Runs::default(), None);
+        let (runs, counted) = (BTreeMap::new(), None);
         Contest { new, base, matches, runs, threshold_percent: 2.0, seed: 1, counted }
     }
 

@@ -60,21 +60,19 @@ pub(super) struct Counted {
     /// N.
     operations: u64,
     /// How the library did it there.
-    base: Option<String>,
-    candidate: Option<String>,
+    base: String,
+    candidate: String,
 }
 
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { by, operations, base, candidate } = self;
-        let told = |text: &Option<String>| text.clone().unwrap_or_default();
+        let by = by.words()[0];
         write!(
             f,
-            "Instructions of one operation, outside of the kernel, counted by {} with {operations} \
-             operations and with twice as many. The base has {}; the candidate has {}.",
-            by.words()[0],
-            told(base),
-            told(candidate)
+            "Instructions of one operation, outside of the kernel, counted by {by} with \
+             {operations} operations and with twice as many. The base has {base}; the candidate \
+             has {candidate}."
         )
     }
 }
@@ -178,7 +176,7 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
         return Err(Failure::undecided("the two sides have no path in common"));
     }
     let by = Counter::find()?;
-    let mut counted = Counted { by, operations: COUNT, base: None, candidate: None };
+    let [mut old_way, mut new_way] = [String::new(), String::new()];
     let rule = Rule { threshold_percent: args.threshold, figures: paths.len() };
     let mut pairs = Vec::new();
     // About what a path takes with Valgrind, on both sides.
@@ -194,7 +192,7 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
             let (old, new) = (by.each(&base, &pair.key.case)?, by.each(&new, &pair.key.case)?);
             pair.base.push(old.0);
             pair.new.push(new.0);
-            (counted.base, counted.candidate) = (Some(old.1), Some(new.1));
+            (old_way, new_way) = (old.1, new.1);
             (pair.ratio, pair.verdict) = judge(&pair.base, &pair.new, rule);
         }
         pairs.push(pair);
@@ -205,7 +203,7 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
         return Err(page.stopped());
     }
     let matches = vec![Match { load: Load::paths(), pairs }];
-    let counted = Some(counted);
+    let counted = Some(Counted { by, operations: COUNT, base: old_way, candidate: new_way });
     let contest = Contest { matches, counted, ..Contest::new(new, Base::Program(base), args) };
     Ok(report::tell(&contest, page))
 }

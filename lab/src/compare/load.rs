@@ -35,7 +35,7 @@ pub(crate) struct Run {
 }
 
 /// How good the run was by its own verdict.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Quality {
     Calm,
@@ -44,6 +44,11 @@ pub(crate) enum Quality {
     /// Saved rounds, and versions of the program that do not say.
     #[default]
     Unknown,
+}
+
+impl Quality {
+    pub(super) const ALL: [Self; 4] =
+        [Self::Calm, Self::Disturbed, Self::Incomplete, Self::Unknown];
 }
 
 /// What a figure is of.

@@ -41,13 +41,21 @@ rcu compare [OPTIONS] --with <PROGRAM> [LOAD]...
 
 /// The arguments of `rcu compare`.
 #[derive(clap::Args, Clone, Debug)]
+#[command(group(clap::ArgGroup::new("base").required(true)))]
 pub(crate) struct CompareArgs {
     /// The loads to measure: the arguments of a `bench` or `advise`, each load in quotation marks
     /// [default: those of the baseline, or sections, counters, locks, cells and updates]
     #[arg(value_name = "LOAD")]
     loads: Vec<Load>,
-    #[command(flatten)]
-    base: BaseArgs,
+    /// Compare with this program, `rcu` of another version, in pairs of runs
+    #[arg(long, value_name = "PROGRAM", group = "base")]
+    with: Option<PathBuf>,
+    /// Compare with the rounds saved under this name
+    #[arg(long, value_name = "NAME", value_parser = baseline::name, group = "base")]
+    baseline: Option<String>,
+    /// Compare nothing: measure, and save the rounds under this name
+    #[arg(long, value_name = "NAME", value_parser = baseline::name, group = "base")]
+    save: Option<String>,
     /// The program to judge [default: this one]
     #[arg(long, value_name = "PROGRAM")]
     candidate: Option<PathBuf>,
@@ -81,21 +89,6 @@ pub(crate) struct CompareArgs {
     plant: Option<f64>,
 }
 
-/// With what it is compared.
-#[derive(clap::Args, Clone, Debug)]
-#[group(required = true, multiple = false)]
-struct BaseArgs {
-    /// Compare with this program, `rcu` of another version, in pairs of runs
-    #[arg(long, value_name = "PROGRAM")]
-    with: Option<PathBuf>,
-    /// Compare with the rounds saved under this name
-    #[arg(long, value_name = "NAME", value_parser = baseline::name)]
-    baseline: Option<String>,
-    /// Compare nothing: measure, and save the rounds under this name
-    #[arg(long, value_name = "NAME", value_parser = baseline::name)]
-    save: Option<String>,
-}
-
 /// Runs `rcu compare`.
 pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     let folder = || args.folder.clone().map_or_else(baseline::folder, Ok);
@@ -104,13 +97,13 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
         Some(path) => Program::at(path, Exit::Undecided)?,
     };
     let new = Program { planted_percent: args.plant, ..new };
-    if let Some(name) = &args.base.save {
+    if let Some(name) = &args.save {
         return save(args, &new, baseline::path(&folder()?, name), output);
     }
-    if let Some(base) = args.base.with.as_ref().filter(|_| args.instructions) {
+    if let Some(base) = args.with.as_ref().filter(|_| args.instructions) {
         return instructions::run(args, new, base, output);
     }
-    let base = match (&args.base.with, &args.base.baseline) {
+    let base = match (&args.with, &args.baseline) {
         (Some(path), _) => Base::Program(Program::at(path, Exit::Usage)?),
         // One of the three is required.
         (None, name) => Base::Saved(Baseline::read(&folder()?, name.as_deref().unwrap_or(""))?),

@@ -1,14 +1,16 @@
 //! A comparison as tables and as JSON: the figures that decide, and what the change costs whom.
 
+use std::collections::BTreeMap;
+
 use bench::statistics::spread;
 use bench::suites::rounds::{Metric, Unit};
 use bench::units;
 use comfy_table::Cell;
 use serde_json::{Value, json};
 
-use super::contest::{Base, Contest, Match, Pair, Runs};
+use super::contest::{Base, Contest, Match, Pair};
 use super::decide::{ROUNDS_MIN, Verdict};
-use super::load::Key;
+use super::load::{Key, Quality};
 use crate::bench::report::number_of;
 use crate::exit::Exit;
 use crate::html::Markup;
@@ -46,8 +48,8 @@ fn print(contest: &Contest, output: &mut Output) {
     output.paragraph(sentence(contest));
 }
 
-fn runs(runs: &Runs) -> String {
-    let Runs { calm, disturbed, incomplete, unknown } = runs;
+fn runs(runs: &BTreeMap<Quality, u32>) -> String {
+    let [calm, disturbed, incomplete, unknown] = Quality::ALL.map(|quality| runs[&quality]);
     let all = calm + disturbed + incomplete + unknown;
     let of =
         format!("Of {all} runs {calm} were calm, {disturbed} disturbed, {incomplete} incomplete");

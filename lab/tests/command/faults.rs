@@ -83,7 +83,7 @@ fn the_advice_and_the_documentation_count_the_same_stores() {
     let documentation = include_str!("../../../quiescence/src/domain/guard.rs");
     assert!(documentation.contains("takes three stores to the thread's own cache line"));
     let advice = include_str!("../../../bench/designs.toml");
-    assert!(advice.contains("three plain stores to the thread's own cache line"));
+    assert!(advice.contains("Three plain stores to the thread's own cache line"));
 }
 
 /// What the user calls a workload is text and no markup, an older and longer file leaves nothing in
