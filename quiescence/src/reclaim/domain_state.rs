@@ -33,7 +33,6 @@ use crate::gp::engine::Settings;
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::slot::GpWords;
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
-use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::kept::Kept;
 use crate::srcu::OwnSrcuCounts;
 use charge::Charge;
@@ -137,11 +136,9 @@ impl Deref for Handle {
     }
 }
 
-impl HasAddress for WeakHandle {
-    type Of = DomainState;
-
+impl WeakHandle {
     /// No other domain gets it while `self` exists.
-    fn address(&self) -> *const DomainState {
+    pub(super) fn address(&self) -> *const DomainState {
         match self {
             Self::Static(domain) => ptr::from_ref(*domain),
             Self::Shared(domain) => domain.as_ptr(),

@@ -467,7 +467,6 @@ mod tests {
     use crate::gp::tuning::Tuning;
     use crate::os::forking;
     use crate::os::sync::AtomicPtr;
-    use crate::reclaim::by_address::HasAddress;
     use crate::reclaim::domain_state::Named;
     use crate::reclaim::thread_queue::{Contents, add};
 

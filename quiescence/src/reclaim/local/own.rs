@@ -22,7 +22,6 @@ use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::thread as thread_slots;
 use crate::gp::wake::LEAVING;
 use crate::os::thread;
-use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::cache;
 use crate::reclaim::domain_state::{DomainState, Handle, Named, WeakHandle};
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
@@ -53,14 +52,6 @@ pub(super) struct Own {
     queues: [Option<Arc<Queue>>; 2],
 }
 
-impl HasAddress for Own {
-    type Of = DomainState;
-
-    fn address(&self) -> *const DomainState {
-        self.domain.address()
-    }
-}
-
 impl Drop for Own {
     fn drop(&mut self) {
         forget_last();
@@ -82,7 +73,7 @@ impl Own {
     }
 
     fn assert_of(&self, domain: &DomainState) {
-        assert!(ptr::eq(self.address(), domain), "another domain's entry");
+        assert!(ptr::eq(self.domain.address(), domain), "another domain's entry");
     }
 
     // ---- slots --------------------------------------------------------------------------------

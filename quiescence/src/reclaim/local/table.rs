@@ -105,7 +105,8 @@ impl Table {
     /// The place of a domain's entry, which it makes if there is none.
     fn find_or_insert(&mut self, domain: &DomainState, tag: &dyn Named) -> usize {
         let place = self.entries.place(domain);
-        place.unwrap_or_else(|| self.entries.insert(Own::new(tag.handle().downgrade())))
+        let add = || self.entries.insert(domain, Own::new(tag.handle().downgrade()));
+        place.unwrap_or_else(add)
     }
 
     pub(super) fn find(&self, domain: &DomainState) -> Option<&Own> {
