@@ -172,16 +172,12 @@ impl Free {
     }
 
     fn push(&self, place: *mut u64) {
-        let mut top = self.top.load(Relaxed);
-        loop {
+        // Release: pairs with the Acquire in `pop`; what the last owner did to its words comes
+        // before.
+        let _below: Result<_, _> = fetch_update!(self.top, Release, Relaxed, |top| {
             Self::link(place).store(top, Relaxed);
-            // Release: pairs with the Acquire in `pop`; what the last owner did to its words comes
-            // before.
-            match self.top.compare_exchange_weak(top, place, Release, Relaxed) {
-                Ok(_) => return,
-                Err(now) => top = now,
-            }
-        }
+            Some(place)
+        });
     }
 
     fn pop(&self) -> Option<*mut u64> {
@@ -204,18 +200,16 @@ impl Free {
             return None;
         }
         // Acquire: pairs with the exchange in `push`.
-        let mut top = self.top.load(Acquire);
-        while !top.is_null() {
-            let next = Self::link(top).load(Relaxed);
-            meanwhile();
-            match self.top.compare_exchange_weak(top, next, Acquire, Acquire) {
-                Ok(_) => break,
-                Err(now) => top = now,
-            }
-        }
+        let taken = fetch_update!(self.top, Acquire, Acquire, |top| {
+            (!top.is_null()).then(|| {
+                let next = Self::link(top).load(Relaxed);
+                meanwhile();
+                next
+            })
+        });
         // Release: the next taker comes after us.
         self.taker.store(0, Release);
-        (!top.is_null()).then_some(top)
+        taken.ok()
     }
 }
 
