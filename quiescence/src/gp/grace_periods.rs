@@ -39,13 +39,6 @@ mod watch;
 pub(crate) use counted::Counted;
 pub(crate) use steps::{Driver, GracePeriods, Locked, Me};
 
-// Not derived: that would read the slots' cells, which belong to other threads.
-impl std::fmt::Debug for GracePeriods {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GracePeriods").field("sequence", &self.sequence()).finish_non_exhaustive()
-    }
-}
-
 /// What drivers and waiters know of each other, under the machine's lock.
 #[derive(Debug)]
 pub(crate) struct State {

@@ -72,14 +72,6 @@ pub struct DomainState {
 
 const _: () = assert!(std::mem::offset_of!(DomainState, grace_periods) == 0);
 
-impl std::fmt::Debug for DomainState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DomainState")
-            .field("grace_periods", &self.grace_periods)
-            .finish_non_exhaustive()
-    }
-}
-
 impl DomainState {
     const_unless_loom! {
         /// A domain without readers.
