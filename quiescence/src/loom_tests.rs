@@ -23,8 +23,8 @@ use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domain_state::queues::drain_one;
 use crate::reclaim::llist::{Chain, Found, Link, Llist};
-use crate::reclaim::queues::drain_one;
 use crate::reclaim::stream::CallbackType;
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue, Wants};
 

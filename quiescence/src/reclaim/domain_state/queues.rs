@@ -272,8 +272,7 @@ struct Awaited {
 }
 
 impl Awaited {
-    /// All that has been added to a queue. The caller holds the lock of the list, or is the thread
-    /// that adds.
+    /// All that has been added to a queue. The caller holds the lock of the list.
     fn in_queue(queue: &Arc<Queue>) -> Self {
         Self { queue: Arc::clone(queue), mark: queue.begin_barrier() }
     }
@@ -286,30 +285,20 @@ impl Drop for Awaited {
 }
 
 impl Queues {
-    /// Waits until all that has been added to any queue so far has run; runs it if no other thread
-    /// does.
-    pub(crate) fn drain(&self, domain: &DomainState, me: impl Fn() -> Me) {
+    /// Waits until all that has been added so far to any queue, or to the calling thread's own, has
+    /// run; runs it if no other thread does.
+    pub(crate) fn drain(&self, domain: &DomainState, own_only: bool, me: impl Fn() -> Me) {
         let list = sync::lock(&self.list);
-        let awaited: Vec<_> = list.all.iter().map(Awaited::in_queue).collect();
+        let awaited = list.all.iter().filter(|queue| !own_only || queue.is_own());
+        let awaited: Vec<_> = awaited.map(Awaited::in_queue).collect();
         drop(list);
-        run_awaited(domain, &awaited, &me);
+        // All batches first, so that one grace period serves them all.
+        awaited.iter().for_each(|one| one.queue.close(domain, Urgency::Expedited));
+        for Awaited { queue, mark } in &awaited {
+            run_until(queue, domain, *mark, &me); //~ late-mark
+        }
         drop(awaited);
         self.forget_orphans(domain);
-    }
-}
-
-/// Waits until all that has been added to these queues, the calling thread's own, has run; runs it
-/// if no other thread does.
-pub(crate) fn drain(domain: &DomainState, queues: &[Arc<Queue>], me: &impl Fn() -> Me) {
-    let awaited: Vec<_> = queues.iter().map(Awaited::in_queue).collect();
-    run_awaited(domain, &awaited, me);
-}
-
-fn run_awaited(domain: &DomainState, awaited: &[Awaited], me: &impl Fn() -> Me) {
-    // All batches first, so that one grace period serves them all.
-    awaited.iter().for_each(|one| one.queue.close(domain, Urgency::Expedited));
-    for Awaited { queue, mark } in awaited {
-        run_until(queue, domain, *mark, me); //~ late-mark
     }
 }
 

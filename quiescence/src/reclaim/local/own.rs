@@ -155,11 +155,6 @@ impl Own {
         queues.map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) })
     }
 
-    /// The same, for any thread.
-    pub(super) fn shared_queues(&self) -> Vec<Arc<Queue>> {
-        self.queues.iter().flatten().cloned().collect()
-    }
-
     /// The queue of these contents, if there is one.
     pub(super) fn queue_of<'d>(
         &self,

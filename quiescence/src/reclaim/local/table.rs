@@ -29,7 +29,6 @@
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::ptr;
-use std::sync::Arc;
 
 use super::own::{Own, last_queue};
 use crate::gp::ended;
@@ -39,7 +38,7 @@ use crate::os::lock_rank::{OfLock, Rank};
 use crate::os::thread;
 use crate::reclaim::by_address::ByAddress;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
-use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
+use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
 thread_local! {
     /// Without a destructor, so that it can be used until the very end.
@@ -286,11 +285,6 @@ fn find_queue<'c>(
         let place = table.find_or_insert(domain, tag);
         table.entries.at_mut(place).queue(domain, contents)
     })
-}
-
-/// The thread's queues in a domain, of those to which it ever added there.
-pub(crate) fn own_queues(domain: &DomainState) -> Vec<Arc<Queue>> {
-    Table::with(|table| table.find(domain).map(Own::shared_queues)).unwrap_or_default()
 }
 
 /// The thread's queue of retired objects in a domain, if it ever retired anything there.
