@@ -382,7 +382,7 @@ mod tests {
         let mut before = Head::new();
         // SAFETY: run by `attend`, before it goes.
         let _ = unsafe { callback_queue.push(&mut before, nothing) }.unwrap();
-        let barrier = domain.core().callback_queues.begin_barrier(domain.core());
+        let barrier = domain.core().callback_queues.begin_barrier();
         let was_over = Cell::new(None);
         let function = || was_over.set(Some(barrier.is_over()));
         let mut later = Calling { head: Head::new(), function: &function };

@@ -210,7 +210,7 @@ impl LiburcuDomain {
     /// ([`is_in_callback_queue`](Self::is_in_callback_queue)): the caller must ensure that neither
     /// is the case.
     pub fn wait_for_callback_queues(&'static self) {
-        let callback_queues = self.core.callback_queues.begin_barrier(&self.core);
+        let callback_queues = self.core.callback_queues.begin_barrier();
         callback_queues.finish(&self.core, &self.core.callback_queues, Me::this_thread);
         trace::deliver();
     }

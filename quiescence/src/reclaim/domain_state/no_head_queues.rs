@@ -22,7 +22,7 @@ impl CallbackQueues {
         Callbacks::default()
     }
 
-    pub(crate) fn begin_barrier(&self, _: &DomainState) -> Barrier {
+    pub(crate) fn begin_barrier(&self) -> Barrier {
         Barrier
     }
 

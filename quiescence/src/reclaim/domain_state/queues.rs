@@ -61,7 +61,7 @@ impl List {
         let make = || {
             let shared = Shared::new(domain, contents);
             self.all.push(Arc::clone(shared.queue()));
-            domain.charge.queues.store(self.all.len() as u64, Relaxed);
+            domain.charge.queues.fetch_add(1, Relaxed);
             shared
         };
         self.shared[contents as usize].get_or_insert_with(make).own()
@@ -106,9 +106,8 @@ impl Queues {
     }
 
     fn enter(&self, domain: &DomainState, queue: Arc<Queue>) -> Arc<Queue> {
-        let mut list = sync::lock(&self.list);
-        list.all.push(Arc::clone(&queue));
-        domain.charge.queues.store(list.all.len() as u64, Relaxed);
+        sync::lock(&self.list).all.push(Arc::clone(&queue));
+        domain.charge.queues.fetch_add(1, Relaxed);
         queue
     }
 
@@ -229,9 +228,8 @@ impl Queues {
                 }
             }
         }
-        domain.charge.queues.store(list.all.len() as u64, Relaxed);
         drop(list);
-        drop(forgotten);
+        domain.charge.queues.fetch_sub(forgotten.len() as u64, Relaxed);
     }
 
     // ---- across a fork --------------------------------------------------------------------------

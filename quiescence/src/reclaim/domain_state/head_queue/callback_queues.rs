@@ -88,9 +88,8 @@ impl CallbackQueues {
     /// A new callback queue in the list.
     pub(crate) fn add(&self, domain: &DomainState, wakes: Wakes) -> Arc<Shared> {
         let callback_queue = Arc::new(Shared::new(wakes));
-        let mut list = sync::lock(&self.list);
-        list.push(Arc::clone(&callback_queue));
-        domain.charge.callback_queues.store(list.len() as u64, Relaxed);
+        sync::lock(&self.list).push(Arc::clone(&callback_queue));
+        domain.charge.queues.fetch_add(1, Relaxed);
         callback_queue
     }
 
@@ -153,17 +152,13 @@ impl CallbackQueues {
     }
 
     /// Sends a mark through each callback queue in which something is.
-    pub(crate) fn begin_barrier(&self, domain: &DomainState) -> Barrier {
+    pub(crate) fn begin_barrier(&self) -> Barrier {
         // Acquire: pairs with the Release in `Inner::give_up`. Before the marks are pushed.
         let given_up = GIVEN_UP.load(Acquire);
         let barrier = Barrier { left: Arc::new(Word::new(0)), given_up };
-        // Relaxed: about; a thread that has pushed before is seen.
-        //~ no-mark:
-        if domain.charge.callback_queues.load(Relaxed) == 0 {
-            return barrier;
-        }
         // Locked: no callback queue ends, or is handed over, before its mark is in it.
         let list = sync::lock(&self.list);
+        //~ no-mark:
         let has_something = |callback_queue: &&Arc<Shared>| !callback_queue.is_empty();
         let callback_queues: Vec<_> = list.iter().filter(has_something).collect();
         let marks = u32::try_from(callback_queues.len())
@@ -215,7 +210,7 @@ impl Barrier {
             }
             // Acquire: as in `begin_barrier`.
             if GIVEN_UP.load(Acquire) != self.given_up {
-                self = callback_queues.begin_barrier(domain); // marks may have been among that
+                self = callback_queues.begin_barrier(); // marks may have been among that
                 continue;
             }
             match self.left.load(Acquire) {
@@ -273,7 +268,7 @@ impl CallbackQueues {
             leave(left);
         };
         list.retain(|other| !Arc::ptr_eq(other, callback_queue));
-        domain.charge.callback_queues.store(list.len() as u64, Relaxed);
+        domain.charge.queues.fetch_sub(1, Relaxed);
         // Relaxed: under the list's lock.
         self.gone.fetch_add(callback_queue.finished.load(Acquire), Relaxed);
         callback_queue.end(domain);
