@@ -182,7 +182,7 @@ impl Table {
     pub(super) fn leave<R>(&mut self, f: impl FnMut(&mut Own) -> Option<R>) -> Vec<R> {
         self.exiting = true;
         let left = self.entries.iter_mut().filter_map(f).collect();
-        self.retain(&|own| !own.is_unused());
+        self.sweep();
         left
     }
 
@@ -195,20 +195,15 @@ impl Table {
         self.entries.remove(domain);
     }
 
-    /// Forgets the domains that have ended.
+    /// Forgets the domains that have ended and, if the thread is exiting, those where it has no
+    /// slot.
     #[cold]
     #[inline(never)]
     fn sweep(&mut self) {
         self.ended = ended::so_far();
-        self.retain(&|_| true);
-    }
-
-    /// Forgets the domains for which `keep` is false, and those that have ended.
-    fn retain(&mut self, keep: &dyn Fn(&Own) -> bool) {
-        let keep = |own: &Own| own.is_alive() && keep(own);
         let (mut place, mut watched) = (0, 0);
         self.entries.retain(|own| {
-            let stays = keep(own);
+            let stays = own.is_alive() && !(self.exiting && own.is_unused());
             watched += usize::from(stays && place < self.watched);
             place += 1;
             stays
