@@ -177,12 +177,7 @@ impl GracePeriods {
         self.advance_at(me, false);
     }
 
-    /// The same, at a tick: a grace period that waits for the tick begins, or scans again.
-    pub(crate) fn advance_at_tick(&self, me: Me) {
-        self.advance_at(me, true);
-    }
-
-    /// The same, at a tick or not.
+    /// The same, at a tick or not: at one, a grace period that waits for it begins, or scans again.
     pub(crate) fn advance_at(&self, me: Me, tick: bool) {
         let Some(mut state) = self.try_lock() else { return };
         if !state.machine().is_wanted() {

@@ -111,7 +111,7 @@ pub(crate) fn advance_for_now(tag: &dyn Named) {
     let grace_periods = &tag.core().grace_periods;
     grace_periods.advance(Me::this_thread());
     if grace_periods.attention() != Attention::None && !announce(&tag.handle()) {
-        grace_periods.advance_at_tick(Me::this_thread());
+        grace_periods.advance_at(Me::this_thread(), true);
     }
 }
 
@@ -412,7 +412,7 @@ fn run_queues(domain: &DomainState, task: &mut Task, queues: &[Arc<Queue>], hurr
 /// alone from now on. A longer rest that was noted before stays.
 fn advance(domain: &DomainState) {
     let began_ns = clock::thread_cpu_ns();
-    domain.grace_periods.advance_at_tick(Me::NOBODY);
+    domain.grace_periods.advance_at(Me::NOBODY, true);
     let spent_ns = clock::thread_cpu_ns().saturating_sub(began_ns);
     // Relaxed: a statistic.
     domain.grace_periods.counters().worker_ns.fetch_add(spent_ns, Relaxed);
@@ -637,11 +637,11 @@ mod tests {
         let core = domain.tag().core();
         core.rests_until_ns.store(u64::MAX, Relaxed);
         assert_eq!(tend_at_its_time(&domain), 0, "it rests");
-        core.grace_periods.request(Urgency::Expedited);
+        core.grace_periods.lock().request(Urgency::Expedited);
         assert_eq!(tend_at_its_time(&domain), 1, "but not where somebody is in a hurry");
         assert_eq!(core.rests_until_ns.load(Relaxed), u64::MAX, "and then it still owes");
         core.rests_until_ns.store(0, Relaxed);
-        core.grace_periods.request(Urgency::Background);
+        core.grace_periods.lock().request(Urgency::Background);
         assert_eq!(tend_at_its_time(&domain), 2);
     }
 

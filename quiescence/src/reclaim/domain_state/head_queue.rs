@@ -386,7 +386,7 @@ impl Shared {
         let presses = hurried || domain.zone() != Zone::Free;
         let urgency = if presses { Urgency::Expedited } else { Urgency::Normal };
         // After the heads were taken [LN-3], [GP-9].
-        let cookie = domain.grace_periods.request(urgency);
+        let cookie = domain.grace_periods.lock().request(urgency);
         let entered = inner.entered;
         trace::batch_closed(domain.grace_periods.source(), inner.waiting.count(), cookie);
         drop(inner);

@@ -323,7 +323,7 @@ mod tests {
         let location = Location::caller();
         let slot = core.grace_periods.register(1, ReaderKind::Ordinary);
         slot.enter_outermost(&core.grace_periods.gp_words.gp, location);
-        core.grace_periods.request(Urgency::Normal);
+        core.grace_periods.lock().request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
         let (found, unnamed) = find(&core.grace_periods.registry(), &core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
@@ -358,7 +358,7 @@ mod tests {
         // SAFETY: as above.
         let slot = unsafe { &*record };
         slot.enter_outermost(&core.grace_periods.gp_words.gp, Location::caller());
-        core.grace_periods.request(Urgency::Normal);
+        core.grace_periods.lock().request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
         let (found, _) = find(&core.grace_periods.registry(), &core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
