@@ -211,7 +211,7 @@ impl LiburcuDomain {
     /// is the case.
     pub fn wait_for_callback_queues(&'static self) {
         let callback_queues = self.core.callback_queues.begin_barrier();
-        callback_queues.finish(&self.core, &self.core.callback_queues, Me::this_thread);
+        callback_queues.finish(&self.core, Me::this_thread);
         trace::deliver();
     }
 

@@ -341,7 +341,7 @@ pub(crate) fn barrier(domain: &DomainState, me: impl Fn() -> Me) {
     let callback_queues = domain.callback_queues.begin_barrier();
     domain.queues.drain(domain, false, &me);
     rescan::drain(domain);
-    callback_queues.finish(domain, &domain.callback_queues, &me);
+    callback_queues.finish(domain, &me);
     trace::deliver();
 }
 

@@ -34,5 +34,5 @@ impl CallbackQueues {
 }
 
 impl Barrier {
-    pub(crate) fn finish(self, _: &DomainState, _: &CallbackQueues, _: impl Fn() -> Me) {}
+    pub(crate) fn finish(self, _: &DomainState, _: impl Fn() -> Me) {}
 }

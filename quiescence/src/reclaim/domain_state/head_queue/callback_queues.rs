@@ -8,7 +8,7 @@ use grace::limit::Amount;
 
 use super::waiting_room::WaitingRoom;
 use super::{GIVEN_UP, Part, Shared};
-use super::{Pushed, QueuedTwice, Wakes};
+use super::{QueuedTwice, Wakes};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::forking::Wanted;
@@ -116,21 +116,9 @@ impl CallbackQueues {
         Callbacks::steadiest(&mut look, &run)
     }
 
-    /// [`CallbackQueue::hand_over`](crate::callback_queue::CallbackQueue::hand_over).
-    pub(crate) fn hand_over(
-        &self,
-        domain: &DomainState,
-        from: &Shared,
-        to: &Shared,
-    ) -> Result<Pushed, QueuedTwice> {
-        let (_list, chain) = self.take_away(domain, from)?;
-        //~ lost-callback-queue
-        Ok(to.take_over(chain))
-    }
-
     /// What waits in a callback queue, and the list, which stays locked: no barrier comes
     /// meanwhile.
-    fn take_away(
+    pub(super) fn take_away(
         &self,
         domain: &DomainState,
         callback_queue: &Shared,
@@ -195,22 +183,16 @@ impl Barrier {
     /// here.
     ///
     /// `me` may panic, and so may this: then the marks come through later, for no thread.
-    pub(crate) fn finish(
-        mut self,
-        domain: &DomainState,
-        callback_queues: &CallbackQueues,
-        me: impl Fn() -> Me,
-    ) {
+    pub(crate) fn finish(mut self, domain: &DomainState, me: impl Fn() -> Me) {
         // Acquire: pairs with the Release in `came_through`.
         while self.left.load(Acquire) != 0 {
-            for callback_queue in callback_queues.all() {
+            for callback_queue in domain.callback_queues.all() {
                 // What is wrong with a callback queue its runner says, or the next push.
-                let _: Result<(), QueuedTwice> =
-                    attend_for_now(&callback_queue, domain, callback_queues, &me);
+                let _: Result<(), QueuedTwice> = attend_for_now(&callback_queue, domain, &me);
             }
             // Acquire: as in `begin_barrier`.
             if GIVEN_UP.load(Acquire) != self.given_up {
-                self = callback_queues.begin_barrier(); // marks may have been among that
+                self = domain.callback_queues.begin_barrier(); // marks may have been among that
                 continue;
             }
             match self.left.load(Acquire) {
@@ -226,7 +208,6 @@ impl Barrier {
 fn attend_for_now(
     callback_queue: &Shared,
     domain: &DomainState,
-    callback_queues: &CallbackQueues,
     me: impl Fn() -> Me,
 ) -> Result<(), QueuedTwice> {
     if callback_queue.is_empty() {
@@ -235,7 +216,7 @@ fn attend_for_now(
     let Some(_attending) = callback_queue.begin(Part::Visitor)? else { return Ok(()) };
     // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is
     // notified that no thread attends.
-    callback_queue.round(domain, callback_queues, true, &me)?;
+    callback_queue.round(domain, true, &me)?;
     Ok(())
 }
 
