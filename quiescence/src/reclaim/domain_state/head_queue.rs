@@ -50,6 +50,7 @@ use std::time::Duration;
 use grace::Urgency;
 use grace::limit::Zone;
 
+use crate::event::statistics::Callbacks;
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::gp::wake::Line;
@@ -431,6 +432,14 @@ impl Shared {
         let inner = sync::lock(&self.inner);
         // In this order: what is taken is put with the rest under the lock.
         inner.waiting.is_empty() && !inner.runs && !inner.ends && self.front.0.llist.is_empty()
+    }
+
+    fn counts(&self) -> Callbacks {
+        // What has finished first: it is never more than what was pushed.
+        let run = self.finished.load(Acquire);
+        let queued = self.front.0.pushed.load(Relaxed);
+        let bytes_waiting = queued.saturating_sub(run) * BYTES_A_HEAD;
+        Callbacks { queued, run, bytes_waiting }
     }
 
     /// Whether the calling thread runs callbacks of it.

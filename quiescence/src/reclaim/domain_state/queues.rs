@@ -189,11 +189,9 @@ impl Queues {
         // Under the lock to the end: meanwhile no callback moves from one queue to another.
         let list = sync::lock(&self.list);
         // Relaxed: under the list's lock. Those in `gone` were added and have finished.
-        let gone = self.gone.load(Relaxed);
-        let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        let mut look = || list.all.iter().map(|queue| queue.counts()).fold(none, Callbacks::plus);
-        let run = || list.all.iter().fold(gone, |all, queue| all + queue.finished());
-        Callbacks::steadiest(&mut look, &run)
+        Callbacks::steadiest(self.gone.load(Relaxed), &mut || {
+            list.all.iter().fold(Callbacks::default(), |all, queue| all.plus(queue.counts()))
+        })
     }
 
     /// Takes the queues of threads that are gone, which have marked them as orphans, out of the

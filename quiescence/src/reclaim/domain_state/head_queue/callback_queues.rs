@@ -97,23 +97,9 @@ impl CallbackQueues {
     pub(crate) fn counts(&self) -> Callbacks {
         // The list stays locked: nothing is handed over meanwhile.
         let list = sync::lock(&self.list);
-        let gone = self.gone.load(Relaxed);
-        let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        let mut look = || {
-            list.iter().fold(none, |all, callback_queue| {
-                // What has finished first: it is never more than what was pushed.
-                let run = callback_queue.finished.load(Acquire);
-                let queued = callback_queue.front.0.pushed.load(Relaxed);
-                let waiting = queued.saturating_sub(run) * super::BYTES_A_HEAD;
-                Callbacks {
-                    queued: all.queued + queued,
-                    run: all.run + run,
-                    bytes_waiting: all.bytes_waiting + waiting,
-                }
-            })
-        };
-        let run = || list.iter().fold(gone, |all, queue| all + queue.finished.load(Acquire));
-        Callbacks::steadiest(&mut look, &run)
+        Callbacks::steadiest(self.gone.load(Relaxed), &mut || {
+            list.iter().fold(Callbacks::default(), |all, one| all.plus(one.counts()))
+        })
     }
 
     /// What waits in a callback queue, and the list, which stays locked: no barrier comes
