@@ -259,9 +259,9 @@ impl Callbacks {
     }
 
     /// The counts that `look` finds, and so many that are `gone`: were queued and run. A look reads
-    /// one queue after the other, and of each how many callbacks have run first. If another look
-    /// shows that callbacks ran meanwhile, that is looked at likewise, a few times. Returns the look
-    /// during which the fewest ran.
+    /// one queue after the other, and of each how many callbacks have run first. The next look
+    /// shows how many ran during this one. Of a few looks, returns the one during which the fewest
+    /// ran: the first during which none did.
     ///
     /// Callbacks that are queued and run between the two reads count as waiting. A thread that is
     /// preempted between them would count all that other threads queue and run in a time slice.

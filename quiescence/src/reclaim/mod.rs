@@ -2,8 +2,8 @@
 //! memory that waits.
 //!
 //! - [`domain_state`]: the state of a domain, with its parts: charges, [`thread_queue`], `queues`
-//!   and [`head_queue`]; references to it, and the list of those in use. [`by_address`]: tables with
-//!   one entry for each domain.
+//!   and [`head_queue`]; references to it, and the list of those in use.
+//! - [`by_address`]: tables with one entry for each domain.
 //! - [`stream`]: the callbacks of one thread, written one after the other.
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
 //! - [`head`]: what an object carries to wait without memory of the library's.
