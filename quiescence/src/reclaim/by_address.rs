@@ -135,9 +135,8 @@ impl<T> ByAddress<T> {
     }
 
     /// Removes and returns all entries.
-    pub(crate) fn take_all(&mut self) -> Vec<T> {
-        let all = std::mem::replace(self, Self::new()).entries;
-        all.into_iter().map(|(_, entry)| entry).collect()
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = T> + use<T> {
+        std::mem::replace(self, Self::new()).entries.into_iter().map(|(_, entry)| entry)
     }
 
     /// Returns memory that is not needed any more, and notes all places anew.
@@ -240,7 +239,7 @@ mod tests {
                 assert_eq!(table.get_mut(domain).map(|entry| entry.1), Some(*value));
             }
             assert_eq!(table.iter().count(), map.len());
-            assert_eq!(table.take_all().len(), map.len());
+            assert_eq!(table.take_all().count(), map.len());
             assert!(table.get(address(0)).is_none() && table.bytes() == 0);
         }
     }

@@ -198,7 +198,7 @@ fn start(mut state: MutexGuard<'static, State>) -> bool {
     let started = state.thread.start("quiescence", run);
     if !started {
         let tasks = state.domains.take_all();
-        refused.extend(tasks.into_iter().filter_map(|task| task.domain.upgrade()));
+        refused.extend(tasks.filter_map(|task| task.domain.upgrade()));
         refused.iter().for_each(|handle: &Handle| handle.queues.announced.store(false, Relaxed));
     }
     drop(state);
@@ -428,7 +428,7 @@ impl AtFork for State {
     /// There is no worker. The next announcement starts one, which drops the handles in `to_end`.
     fn in_child(&mut self) {
         self.thread = OwnThread::NONE;
-        self.domains.take_all();
+        drop(self.domains.take_all());
         self.in_hand.clear();
         RESTARTS.store(0, Relaxed);
     }

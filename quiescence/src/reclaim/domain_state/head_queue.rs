@@ -257,17 +257,11 @@ impl Shared {
     fn wait_for_company(&self, heard: u32, lazy: Duration) {
         // Relaxed: a hint. A thread that does not see it does not ring; the sleep ends by itself.
         self.has_little.store(true, Relaxed);
-        if !lazy.is_zero() && self.waits() < MANY {
+        let seen = self.counts();
+        if !lazy.is_zero() && seen.queued.saturating_sub(seen.run) < MANY {
             self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
         }
         self.has_little.store(false, Relaxed);
-    }
-
-    /// How many wait or are being run, as far as has been counted.
-    fn waits(&self) -> u64 {
-        // Relaxed, both: an estimate.
-        let finished = self.finished.load(Relaxed);
-        self.front.0.pushed.load(Relaxed).saturating_sub(finished)
     }
 
     /// Sleeps until there is something to do. `false` if there was nothing for so long.
@@ -434,6 +428,7 @@ impl Shared {
         inner.waiting.is_empty() && !inner.runs && !inner.ends && self.front.0.llist.is_empty()
     }
 
+    /// Heads pushed, as far as has been counted, and run.
     fn counts(&self) -> Callbacks {
         // What has finished first: it is never more than what was pushed.
         let run = self.finished.load(Acquire);
@@ -446,11 +441,6 @@ impl Shared {
     pub(crate) fn is_run_here(&self) -> bool {
         let inner = sync::lock(&self.inner);
         inner.runs && inner.runner == thread::token()
-    }
-
-    /// From now on barriers find something in the callback queue, and visitors nothing.
-    pub(crate) fn begin_end(&self) {
-        sync::lock(&self.inner).ends = true;
     }
 
     /// Waits until no callback is being run, unless by the calling thread.

@@ -267,13 +267,6 @@ struct Awaited {
     mark: u64,
 }
 
-impl Awaited {
-    /// All that has been added to a queue. The caller holds the lock of the list.
-    fn in_queue(queue: &Arc<Queue>) -> Self {
-        Self { queue: Arc::clone(queue), mark: queue.begin_barrier() }
-    }
-}
-
 impl Drop for Awaited {
     fn drop(&mut self) {
         self.queue.end_barrier();
@@ -286,7 +279,9 @@ impl Queues {
     pub(crate) fn drain(&self, domain: &DomainState, own_only: bool, me: impl Fn() -> Me) {
         let list = sync::lock(&self.list);
         let awaited = list.all.iter().filter(|queue| !own_only || queue.is_own());
-        let awaited: Vec<_> = awaited.map(Awaited::in_queue).collect();
+        let awaited: Vec<_> = awaited
+            .map(|queue| Awaited { queue: Arc::clone(queue), mark: queue.begin_barrier() })
+            .collect();
         drop(list);
         // All batches first, so that one grace period serves them all.
         awaited.iter().for_each(|one| one.queue.close(domain, Urgency::Expedited));

@@ -132,6 +132,7 @@ impl Own {
     }
 
     /// Unregisters `slot`, if it is one of these, has no user and is in no section.
+    #[inline(never)]
     fn unregister_if_unused(&mut self, slot: &Slot) {
         // Which slot it is comes first: what another thread's counts is not for this one to read.
         let Some(at) = self.slots.iter().position(|own| ptr::eq(*own, slot)) else { return };

@@ -172,7 +172,8 @@ impl Barrier {
     pub(crate) fn finish(mut self, domain: &DomainState, me: impl Fn() -> Me) {
         // Acquire: pairs with the Release in `came_through`.
         while self.left.load(Acquire) != 0 {
-            for callback_queue in domain.callback_queues.all() {
+            let callback_queues = sync::lock(&domain.callback_queues.list).clone();
+            for callback_queue in callback_queues {
                 // What is wrong with a callback queue its runner says, or the next push.
                 let _: Result<(), QueuedTwice> = attend_for_now(&callback_queue, domain, &me);
             }
@@ -207,10 +208,6 @@ fn attend_for_now(
 }
 
 impl CallbackQueues {
-    fn all(&self) -> Vec<Arc<Shared>> {
-        sync::lock(&self.list).clone()
-    }
-
     /// A callback queue ends: what is left in it is the worker's. It stays in the list until that
     /// is in the queues, since `Domain::barrier` looks for it here or there; the mark that it sends
     /// meanwhile goes the same way, behind what came before it. A barrier that looks here only, as
@@ -230,7 +227,8 @@ impl CallbackQueues {
             if left.is_empty() {
                 break list;
             }
-            callback_queue.begin_end();
+            // From now on barriers find something in it, and visitors nothing.
+            sync::lock(&callback_queue.inner).ends = true;
             drop(list); // the queues' locks come before it, and there may be no room
             leave(left);
         };

@@ -55,6 +55,6 @@ pub(crate) fn forget(head: *mut Head) {
 impl AtFork for ByAddress<()> {
     /// What waits is noted anew, by the repair of its domain.
     fn in_child(&mut self) {
-        self.take_all();
+        drop(self.take_all());
     }
 }
