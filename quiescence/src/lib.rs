@@ -295,7 +295,7 @@ struct Hooks {
 
 static HOOKS: Hooks = Hooks {
     first_use: process::exit::watch,
-    before_fork: gp::tuning::determine,
+    before_fork: || _ = gp::tuning::defaults(),
     unlocked: report::stats_server::attend,
     stalled: report::stall::reporter::send,
     section_ended: reclaim::at_limit::section_ended,

@@ -23,8 +23,8 @@ use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domain_state::queues::drain_one;
 use crate::reclaim::llist::{Chain, Found, Link, Llist};
-use crate::reclaim::queues::drain_one;
 use crate::reclaim::stream::CallbackType;
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue, Wants};
 
@@ -126,14 +126,14 @@ impl World {
     /// Replaces the object and goes as far with the grace period as is possible without waiting.
     fn begin_to_replace(&self, new: usize) -> (usize, Cookie) {
         let old = self.current.swap(new, AcqRel);
-        let cookie = self.core.grace_periods.request(Urgency::Normal);
+        let cookie = self.core.grace_periods.lock().request(Urgency::Normal);
         self.core.grace_periods.advance(STRANGER);
         (old, cookie)
     }
 
     /// Goes on with it as far as a tick does.
     fn go_on_to_replace(&self, old: usize, cookie: Cookie) {
-        self.core.grace_periods.advance_at_tick(STRANGER);
+        self.core.grace_periods.advance_at(STRANGER, true);
         self.destroy_if_done(old, cookie);
     }
 

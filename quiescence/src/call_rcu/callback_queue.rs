@@ -30,7 +30,6 @@
 //! Source of the idea: `call_rcu` of liburcu (Desnoyers et al., *User-Level Implementations of
 //! Read-Copy Update*, 2012).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use grace::limit::Zone;
@@ -39,55 +38,16 @@ use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
-use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer::{self, Patience};
-use crate::reclaim::domain_state::{self, DomainState, Handle};
-use crate::reclaim::head::{Anywhere, Function, Head};
-use crate::reclaim::head_queue::{self, Shared, forget_head, is_twice_checked};
-pub use crate::reclaim::head_queue::{Left, Pushed, QueuedTwice, Wakes};
+use crate::reclaim::domain_state::{self, Handle};
+use crate::reclaim::head::{Anywhere, Head};
+use crate::reclaim::head_queue::{self, forget_head, is_twice_checked};
+pub use crate::reclaim::head_queue::{CallbackQueue, Left, Pushed, QueuedTwice, Wakes};
 use crate::reclaim::llist::Chain;
 use crate::reclaim::local::{Sections, section_in};
 use crate::reclaim::running;
 use crate::reclaim::worker;
-
-/// A queue of heads, and the thread that runs them. See the [module](self).
-///
-/// ```
-/// use std::sync::Arc;
-/// use quiescence::callback_queue::{CallbackQueue, Wakes};
-/// use quiescence::{Domain, raw};
-///
-/// #[repr(C)]
-/// struct Route {
-///     head: raw::Head, // first, so that a pointer to it is one to the route
-///     metric: u32,
-/// }
-///
-/// unsafe extern "C" fn free_route(head: *mut raw::Head) {
-///     // SAFETY: from a box of a route, below, whose head comes first.
-///     drop(unsafe { Box::from_raw(head.cast::<Route>()) });
-/// }
-///
-/// let callback_queue = Arc::new(CallbackQueue::new(&Domain::global(), Wakes::Runner));
-/// let runner = std::thread::spawn({
-///     let callback_queue = Arc::clone(&callback_queue);
-///     move || callback_queue.attend(None).unwrap()
-/// });
-/// let route = Box::into_raw(Box::new(Route { head: raw::Head::new(), metric: 10 }));
-/// // ... published, read, and unlinked ...
-/// // SAFETY: a head in a box that no thread can reach any more.
-/// let pushed = unsafe { callback_queue.push(route.cast(), free_route) };
-/// assert!(!pushed.unwrap().crowded);
-/// quiescence::barrier(); // the route is freed
-/// callback_queue.stop();
-/// runner.join().unwrap();
-/// ```
-#[derive(Debug)]
-pub struct CallbackQueue {
-    shared: Arc<Shared>,
-    handle: Handle,
-}
 
 impl CallbackQueue {
     /// Creates a callback queue of a domain, without a runner. Allocates.
@@ -98,40 +58,6 @@ impl CallbackQueue {
             domain.callback_queues.add(domain, wakes)
         };
         Self { shared, handle }
-    }
-
-    fn core(&self) -> &DomainState {
-        &self.handle
-    }
-
-    /// Queues `function(head)` to be called after a grace period, by the thread that attends to the
-    /// callback queue.
-    ///
-    /// Everything the caller did before is visible to the function. The heads that one thread
-    /// pushes are run in order. `function` may push the head again, to this callback queue or
-    /// another one. A panic cannot unwind out of it, since it is a C function: it aborts the
-    /// process.
-    ///
-    /// # Progress and cost
-    /// Lock-free: a compare-exchange, without allocation. Occasionally, for a thread's first pushes
-    /// in a row, an addition to the same cache line, and one to the domain's charge. Wakes the
-    /// runner if it sleeps, once each time that it has found the queue empty.
-    ///
-    /// # Errors
-    /// If the head is found to be queued already. That is always detected if it was the last one
-    /// pushed, otherwise only in builds with debug assertions and under `QUIESCENCE_DEBUG=1`. The
-    /// callback queue is unchanged. (What is not detected here usually shows in the result of
-    /// [`attend`](Self::attend).)
-    ///
-    /// # Safety
-    /// As [`raw::call_head`](crate::raw::call_head): the head is valid, does not move, and is not
-    /// used by any other code until its function is called; sections that begin from now on cannot
-    /// reach anything that the function destroys; and `function(head)` may be called on any thread.
-    #[inline]
-    pub unsafe fn push(&self, head: *mut Head, function: Function) -> Result<Pushed, QueuedTwice> {
-        let core = self.core();
-        // SAFETY: by the contract.
-        unsafe { self.shared.push(core, &core.callback_queues.waiting_room, head, function) }
     }
 
     /// Runs pushed callbacks until it is asked to [stop](Self::stop), or until the queue has been
@@ -163,7 +89,7 @@ impl CallbackQueue {
         idle_after: Option<Duration>,
         mut after_round: impl FnMut(),
     ) -> Result<Left, QueuedTwice> {
-        let domain = self.core();
+        let domain = &*self.handle;
         assert!(
             section_in(domain).is_none() && !running::in_callback(),
             "quiescence: a callback queue must not be attended to in a section of its domain, or \
@@ -180,80 +106,7 @@ impl CallbackQueue {
             Me::this_thread()
         };
         let after_round = || user_code::run(Site::Attend, &mut after_round);
-        self.shared.attend(domain, &domain.callback_queues, idle_after, me, after_round)
-    }
-
-    /// Makes the runner leave after its current batch, and every later one leave at once, until
-    /// [`restart`](Self::restart). Does not wait for it.
-    pub fn stop(&self) {
-        self.shared.stop(true);
-    }
-
-    /// Undoes a [`stop`](Self::stop).
-    pub fn restart(&self) {
-        self.shared.stop(false);
-    }
-
-    /// Prevents callbacks from starting, and waits until none is running: for a `fork`, whose child
-    /// then finds everything that is queued. Calls are counted. In a callback of this callback
-    /// queue it does not wait.
-    ///
-    /// A child has no pauses, since the threads that would end them may not exist there. Pause it
-    /// again if nothing may start yet.
-    pub fn pause(&self) {
-        self.shared.pause();
-    }
-
-    /// Ends a [`pause`](Self::pause). If there is none, as in a child, does nothing.
-    pub fn resume(&self) {
-        self.shared.resume();
-    }
-
-    /// Announces that a thread is about to attend to the callback queue. A barrier then leaves the
-    /// queue to that thread, and runs nothing in it itself. Does nothing if a thread attends.
-    pub fn expect(&self) {
-        self.shared.expect();
-    }
-
-    /// Announces that the expected thread could not attend to the callback queue: the next push
-    /// again finds no runner.
-    ///
-    /// # Errors
-    /// If a head turns out to be queued twice, if that is checked.
-    pub fn neglect(&self) -> Result<(), QueuedTwice> {
-        self.shared.neglect()
-    }
-
-    /// Whether a thread attends to it now. One that runs it for a barrier does not count.
-    pub fn is_attended(&self) -> bool {
-        self.shared.is_attended()
-    }
-
-    /// Whether the calling thread attends to it.
-    pub fn is_attended_here(&self) -> bool {
-        self.shared.is_attended_by(thread::token())
-    }
-
-    /// Whether no callback is queued or running. Takes a lock.
-    pub fn is_empty(&self) -> bool {
-        self.shared.is_empty()
-    }
-
-    /// Moves all queued heads to the end of another callback queue of the same domain. Waits until
-    /// no callback of this callback queue is running, except in the calling thread; so the pushes
-    /// of one thread stay in order.
-    ///
-    /// # Errors
-    /// As [`attend`](Self::attend).
-    ///
-    /// # Panics
-    /// If the other queue belongs to another domain, or is this one.
-    pub fn hand_over(&self, to: &Self) -> Result<Pushed, QueuedTwice> {
-        assert!(
-            std::ptr::eq(self.core(), to.core()) && !Arc::ptr_eq(&self.shared, &to.shared),
-            "quiescence: a callback queue can be handed over only to another one of its domain"
-        );
-        self.core().callback_queues.hand_over(self.core(), &self.shared, &to.shared)
+        self.shared.attend(domain, idle_after, me, after_round)
     }
 }
 
@@ -382,7 +235,7 @@ mod tests {
         let mut before = Head::new();
         // SAFETY: run by `attend`, before it goes.
         let _ = unsafe { callback_queue.push(&mut before, nothing) }.unwrap();
-        let barrier = domain.core().callback_queues.begin_barrier(domain.core());
+        let barrier = domain.core().callback_queues.begin_barrier();
         let was_over = Cell::new(None);
         let function = || was_over.set(Some(barrier.is_over()));
         let mut later = Calling { head: Head::new(), function: &function };

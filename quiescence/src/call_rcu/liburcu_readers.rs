@@ -40,7 +40,6 @@ use crate::os::{fence, thread};
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::local;
-use crate::reclaim::queues;
 use crate::reclaim::thread_queue::Contents;
 
 /// The updater's half of an asymmetric fence, for protocols of the program's own such as hazard
@@ -197,8 +196,9 @@ impl LiburcuDomain {
     /// Whether closures and objects are queued in the domain: those of the calling thread, or of
     /// all threads.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
+        // A thread that ends adds to queues that all share.
         if own_only && thread::notice_end() {
-            local::own_queues(&self.core).iter().any(|queue| !queue.is_empty())
+            self.core.queues.all().iter().any(|queue| queue.is_own() && !queue.is_empty())
         } else {
             !self.core.queues.is_empty()
         }
@@ -211,13 +211,8 @@ impl LiburcuDomain {
     /// It deadlocks in a section of the domain, and if a queue's closure calls it: the caller must
     /// ensure that neither is the case.
     pub fn wait_for_queues(&'static self, own_only: bool) {
-        // A thread that ends adds to queues that all share.
-        if own_only && thread::notice_end() {
-            let own = local::own_queues(&self.core);
-            queues::drain(&self.core, &own, &Me::this_thread);
-        } else {
-            self.core.queues.drain(&self.core, Me::this_thread);
-        }
+        let own_only = own_only && thread::notice_end(); // as in `is_waiting`
+        self.core.queues.drain(&self.core, own_only, Me::this_thread);
         trace::deliver();
     }
 
@@ -229,8 +224,8 @@ impl LiburcuDomain {
     /// ([`is_in_callback_queue`](Self::is_in_callback_queue)): the caller must ensure that neither
     /// is the case.
     pub fn wait_for_callback_queues(&'static self) {
-        let callback_queues = self.core.callback_queues.begin_barrier(&self.core);
-        callback_queues.finish(&self.core, &self.core.callback_queues, Me::this_thread);
+        let callback_queues = self.core.callback_queues.begin_barrier();
+        callback_queues.finish(&self.core, Me::this_thread);
         trace::deliver();
     }
 

@@ -100,17 +100,14 @@ impl LockFreeStack {
         let link = unsafe { &(*node).next };
         // The exchange has Release: pairs with the Acquire of the thread that takes the node off.
         // SeqCst, which costs no more on x86: liburcu promises a full fence.
-        let mut top = self.top.load(Relaxed);
-        loop {
+        let push = |top| {
             // Relaxed: seen with the node.
             link.store(top, Relaxed);
             meanwhile();
-            //~ unseen-node:
-            match self.top.compare_exchange_weak(top, node, SeqCst, Relaxed) {
-                Ok(_) => return !top.is_null(),
-                Err(now) => top = now,
-            }
-        }
+            Some(node)
+        };
+        let below = fetch_update!(self.top, SeqCst, Relaxed, push); //~ unseen-node
+        below.is_ok_and(|below| !below.is_null())
     }
 
     /// Pops the topmost node; `None` if there is none.

@@ -14,8 +14,8 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::domain_state::Named;
 use crate::reclaim::free::Pending;
-use crate::reclaim::retire::charge_of_box;
 use crate::reclaim::unlink;
+use crate::reclaim::weigh::charge_of_box;
 
 /// A node of type `N`, which comes first, and the value.
 #[repr(C)]

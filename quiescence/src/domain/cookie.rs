@@ -42,7 +42,7 @@ impl<K: DomainTag> Domain<K> {
     /// by the worker. In a child made by `fork` the worker starts with the first such call there,
     /// even of `poll`. May be called inside a section.
     pub fn start_poll(&self) -> Cookie {
-        let cookie = self.core().grace_periods.request(Urgency::Normal);
+        let cookie = self.core().grace_periods.lock().request(Urgency::Normal);
         worker::advance_for_now(self.tag());
         self.named(cookie)
     }

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use crate::gp::grace_periods::GracePeriods;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::free::AtLimit;
 
 /// What a panic of user code leaves whole: none is called between two steps of a change [UC-3].
-impl std::panic::RefUnwindSafe for crate::reclaim::domain_state::DomainState {}
+impl std::panic::RefUnwindSafe for DomainState {}
 impl std::panic::RefUnwindSafe for crate::gp::slot::Slot {}
 
 /// How a guard is shown: as what it leads to.
@@ -66,6 +68,10 @@ macro_rules! shown_in_part {
     };
 }
 pub(crate) use shown_in_part;
+
+// Not derived: that would read the slots' cells, which belong to other threads.
+shown_in_part!([] GracePeriods { sequence: |own| own.sequence() });
+shown_in_part!([] DomainState { grace_periods: |own| &own.grace_periods });
 
 shown_in_part!([P: Send + 'static] AtLimit<P> { why: |refused| refused.to_string() });
 

@@ -250,13 +250,6 @@ unsafe impl Send for Sleepable where Arc<DomainState>: Send {}
 // SAFETY: as above.
 unsafe impl Sync for Sleepable where Arc<DomainState>: Sync {}
 
-impl Sleepable {
-    fn state(&self) -> &DomainState {
-        // SAFETY: one of its references is this one.
-        unsafe { self.0.as_ref() }
-    }
-}
-
 impl Clone for Sleepable {
     fn clone(&self) -> Self {
         // SAFETY: from `Arc::into_raw`, and one of its references is this one.
@@ -274,7 +267,8 @@ impl Drop for Sleepable {
 
 impl Named for Sleepable {
     fn core(&self) -> &DomainState {
-        self.state()
+        // SAFETY: one of its references is this one.
+        unsafe { self.0.as_ref() }
     }
 
     fn handle(&self) -> Handle {
@@ -292,13 +286,13 @@ unsafe impl DomainTag for Sleepable {
 
     #[inline]
     fn enter(&self, location: &'static Location<'static>) -> SrcuGuard<'_> {
-        SrcuGuard(srcu::Section::begin(self.state().srcu_counts(), location))
+        SrcuGuard(srcu::Section::begin(self.core().srcu_counts(), location))
     }
 }
 
 impl fmt::Debug for Sleepable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Sleepable").field(&self.state().grace_periods.observers.label()).finish()
+        f.debug_tuple("Sleepable").field(&self.core().grace_periods.observers.label()).finish()
     }
 }
 

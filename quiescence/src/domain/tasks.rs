@@ -130,7 +130,8 @@ pub(crate) struct GracePeriod<K: DomainTag> {
 impl<K: DomainTag> GracePeriod<K> {
     /// A full one from now on.
     pub(crate) fn new(domain: Domain<K>) -> Self {
-        let cookie = domain_state::known(domain.tag()).grace_periods.request(Urgency::Normal);
+        let cookie =
+            domain_state::known(domain.tag()).grace_periods.lock().request(Urgency::Normal);
         Self { waiter: Waiter::new(domain), cookie }
     }
 
@@ -245,7 +246,7 @@ fn ask_for_room<K: DomainTag>(tag: &K) -> Cookie {
     if let Some(queue) = local::own_objects(domain) {
         queue.close(domain, Urgency::Expedited);
     }
-    let cookie = domain.grace_periods.request(Urgency::Expedited);
+    let cookie = domain.grace_periods.lock().request(Urgency::Expedited);
     worker::hurry(&tag.handle()); // without one, the polls do the work
     cookie
 }

@@ -258,30 +258,32 @@ impl Callbacks {
         }
     }
 
-    /// The counts that `look` finds. It reads how many callbacks have run first, and then one queue
-    /// after the other. If `run` shows that callbacks ran during the look, the look is repeated, a
-    /// few times. Returns the look during which the fewest ran.
+    /// The counts that `look` finds, and so many that are `gone`: were queued and run. A look reads
+    /// one queue after the other, and of each how many callbacks have run first. The next look
+    /// shows how many ran during this one. Of a few looks, returns the one during which the fewest
+    /// ran: the first during which none did.
     ///
     /// Callbacks that are queued and run between the two reads count as waiting. A thread that is
     /// preempted between them would count all that other threads queue and run in a time slice.
-    pub(crate) fn steadiest(look: &mut dyn FnMut() -> Self, run: &dyn Fn() -> u64) -> Self {
-        let mut best = look();
-        let mut least = run().saturating_sub(best.run);
-        for _ in 1..LOOKS_MAX {
-            if least == 0 {
-                break;
-            }
-            let seen = look();
-            let meanwhile = run().saturating_sub(seen.run);
+    pub(crate) fn steadiest(gone: u64, look: &mut dyn FnMut() -> Self) -> Self {
+        let mut seen = look();
+        let (mut best, mut least) = (seen, u64::MAX);
+        for _ in 0..LOOKS_MAX {
+            let next = look();
+            let meanwhile = next.run.saturating_sub(seen.run);
             if meanwhile < least {
                 (best, least) = (seen, meanwhile);
             }
+            if least == 0 {
+                break;
+            }
+            seen = next;
         }
-        best
+        best.plus(Self { queued: gone, run: gone, bytes_waiting: 0 })
     }
 }
 
-/// The largest number of looks of [`Callbacks::steadiest`].
+/// How many looks [`Callbacks::steadiest`] chooses from, at most.
 const LOOKS_MAX: usize = 8;
 
 /// A count to which one thread at a time adds, and which others read.
@@ -409,7 +411,7 @@ mod tests {
         };
         let waiting = |meanwhile| {
             let meanwhile = Cell::new(meanwhile);
-            let seen = Callbacks::steadiest(&mut || look(&meanwhile), &|| run.get());
+            let seen = Callbacks::steadiest(0, &mut || look(&meanwhile));
             seen.queued - seen.run
         };
         assert_eq!(waiting(&[]), 1);

@@ -39,13 +39,6 @@ mod watch;
 pub(crate) use counted::Counted;
 pub(crate) use steps::{Driver, GracePeriods, Locked, Me};
 
-// Not derived: that would read the slots' cells, which belong to other threads.
-impl std::fmt::Debug for GracePeriods {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GracePeriods").field("sequence", &self.sequence()).finish_non_exhaustive()
-    }
-}
-
 /// What drivers and waiters know of each other, under the machine's lock.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -184,12 +177,7 @@ impl GracePeriods {
         self.advance_at(me, false);
     }
 
-    /// The same, at a tick: a grace period that waits for the tick begins, or scans again.
-    pub(crate) fn advance_at_tick(&self, me: Me) {
-        self.advance_at(me, true);
-    }
-
-    /// The same, at a tick or not.
+    /// The same, at a tick or not: at one, a grace period that waits for it begins, or scans again.
     pub(crate) fn advance_at(&self, me: Me, tick: bool) {
         let Some(mut state) = self.try_lock() else { return };
         if !state.machine().is_wanted() {

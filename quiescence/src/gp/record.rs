@@ -87,17 +87,12 @@ thread_local! {
 
 /// Adds to the calling thread's records.
 pub(crate) fn add_own(record: &Record) {
-    OWN.with(|own| {
-        let this = ptr::from_ref(record).cast_mut();
-        let mut first = own.load(Relaxed);
-        loop {
-            record.next.store(first, Relaxed);
-            match own.compare_exchange(first, this, Relaxed, Relaxed) {
-                Ok(_) => return,
-                Err(now) => first = now, // by a handler
-            }
-        }
-    });
+    let this = |first| {
+        record.next.store(first, Relaxed);
+        Some(ptr::from_ref(record).cast_mut())
+    };
+    // Again, if a handler comes in between.
+    let _before: Result<_, _> = OWN.with(|own| fetch_update!(own, Relaxed, Relaxed, this));
 }
 
 /// Removes one of the calling thread's records.

@@ -222,14 +222,14 @@ mod tests {
     }
 
     fn start(core: &GracePeriods) -> Cookie {
-        let cookie = core.request(Urgency::Normal);
+        let cookie = core.lock().request(Urgency::Normal);
         core.advance(STRANGER);
         cookie
     }
 
     /// The driver scans. Returns whether the grace period has ended.
     fn look(core: &GracePeriods, cookie: Cookie) -> bool {
-        core.advance_at_tick(STRANGER);
+        core.advance_at(STRANGER, true);
         core.sequence().is_done(cookie)
     }
 

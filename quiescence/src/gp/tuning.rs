@@ -268,19 +268,15 @@ fn parse_number(said: &str) -> Option<u64> {
     is_number.then(|| os::environment::parse(said.as_bytes()))?
 }
 
-/// The defaults, by kind; determined once.
-fn defaults() -> &'static [Values; 3] {
+/// The defaults, by kind; determined once, before the first fork, which must not find that in
+/// progress.
+pub(crate) fn defaults() -> &'static [Values; 3] {
     static DEFAULTS: OnceLock<[Values; 3]> = OnceLock::new();
     DEFAULTS.get_or_init(|| {
         read_defaults(&os::environment::value, &mut |name, found, wanted| {
             os::environment::complain(name, found.as_bytes(), wanted);
         })
     })
-}
-
-/// Determines the defaults: a fork must not find that in progress.
-pub(crate) fn determine() {
-    defaults();
 }
 
 #[cfg(test)]

@@ -229,22 +229,16 @@ impl<S: Place> Blocks<S> {
             self.free.fetch_sub(1, Relaxed);
             return Some(found);
         }
-        let block = Block::allocate()?.as_ptr();
-        // Relaxed: compared again below.
-        let mut first = self.first.load(Relaxed);
-        loop {
-            // SAFETY: from a box, and in no list yet.
-            unsafe { &*block }.next.store(first, Relaxed);
-            // AcqRel: pairs with the Acquire in `all`; a thread that finds the block finds it made.
-            match self.first.compare_exchange_weak(first, block, AcqRel, Relaxed) {
-                Ok(_) => {
-                    self.count.fetch_add(1, Relaxed); // a count
-                    // SAFETY: it stays as long as the list.
-                    return Some(unsafe { &*block });
-                }
-                Err(other) => first = other,
-            }
-        }
+        let memory = Block::allocate()?.as_ptr();
+        // SAFETY: from a box, and it stays as long as the list.
+        let block = unsafe { &*memory };
+        // AcqRel: pairs with the Acquire in `all`; a thread that finds the block finds it made.
+        let _before: Result<_, _> = fetch_update!(self.first, AcqRel, Relaxed, |first| {
+            block.next.store(first, Relaxed);
+            Some(memory)
+        });
+        self.count.fetch_add(1, Relaxed); // a count
+        Some(block)
     }
 
     /// How many there are.

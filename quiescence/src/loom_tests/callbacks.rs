@@ -164,7 +164,7 @@ fn the_worker_leaves_nothing_behind() {
         };
         let (announced, wants) = beside(core, adds, |core| core.queues.leave());
         assert!(wants != Wants::Nothing || !announced, "a callback that nobody looks after");
-        core.queues.drain(core, || STRANGER);
+        core.queues.drain(core, false, || STRANGER);
         assert_eq!(RUN.get(), 1);
     });
 }
@@ -180,7 +180,7 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
         };
         beside(core, adds, |core| core.queues.forget_orphans(core));
         assert_eq!(core.queues.counts().queued, 1);
-        core.queues.drain(core, || STRANGER);
+        core.queues.drain(core, false, || STRANGER);
         assert_eq!(RUN.get(), 1, "forgotten with a callback in it");
         core.queues.forget_orphans(core);
         assert_eq!(core.charge.queues.load(Relaxed), 0);
@@ -196,7 +196,7 @@ fn a_barrier_finds_what_was_left_behind() {
         (0..2).for_each(|number| add_numbered(&queue, number));
         let leaves = move |core: &DomainState| leave_behind(core, &queue);
         beside(core, leaves, |core| {
-            core.queues.drain(core, || STRANGER);
+            core.queues.drain(core, false, || STRANGER);
             nothing_panicked(core);
             assert_eq!(RUN.get(), 2, "the barrier is over");
         });
@@ -219,7 +219,7 @@ fn the_worker_sees_what_moves() {
             assert_eq!(core.queues.leave(), Wants::Company);
             assert_eq!(core.queues.counts().queued, 1);
         });
-        core.queues.drain(core, || STRANGER);
+        core.queues.drain(core, false, || STRANGER);
     });
 }
 
@@ -242,6 +242,6 @@ fn what_is_hurried_is_closed_where_it_moves() {
         });
         let comes_again = !closed || core.queues.hurried.load(Relaxed);
         assert!(comes_again || core.queues.wants() != Wants::Company, "it is open, and waits");
-        core.queues.drain(core, || STRANGER);
+        core.queues.drain(core, false, || STRANGER);
     });
 }

@@ -80,9 +80,9 @@ fn a_relay_whose_first_goes_away() {
             cookie
         });
         last.renew();
-        world.core.grace_periods.advance_at_tick(STRANGER);
+        world.core.grace_periods.advance_at(STRANGER, true);
         last.renew();
-        world.core.grace_periods.advance_at_tick(STRANGER);
+        world.core.grace_periods.advance_at(STRANGER, true);
         assert!(world.core.grace_periods.sequence().is_done(cookie));
     });
 }
@@ -102,7 +102,7 @@ fn a_relay_of_one_that_only_comes_and_goes() {
             world.look();
         };
         beside(world, comes_and_goes, |world| world.go_on_to_replace(old, cookie));
-        world.core.grace_periods.advance_at_tick(STRANGER);
+        world.core.grace_periods.advance_at(STRANGER, true);
         assert!(world.core.grace_periods.sequence().is_done(cookie));
     });
 }

@@ -44,7 +44,7 @@ fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
             assert!(world.core.grace_periods.synchronize(Urgency::Normal, STRANGER))
         });
         let old = world.current.swap(1, AcqRel);
-        let cookie = world.core.grace_periods.request(Urgency::Normal);
+        let cookie = world.core.grace_periods.lock().request(Urgency::Normal);
         let flag = std::sync::Arc::new(Flag::default());
         let wanted = Wanted { cookie: Some(cookie), room: false };
         let number = world.core.grace_periods.tell(wanted, None, &flag.clone().into());
@@ -85,7 +85,7 @@ fn a_waker_begins_a_section_on_the_drivers_thread() {
     model_of(3, World::new, |world| {
         let [own, other] = [OWN, 2].map(|owner| registered(world, owner, ReaderKind::Ordinary));
         enter(&world.core, other);
-        let cookie = world.core.grace_periods.request(Urgency::Normal);
+        let cookie = world.core.grace_periods.lock().request(Urgency::Normal);
         world.core.grace_periods.advance(Me::owner(OWN));
         let begins = std::sync::Arc::new(Begins {
             world: Arc::clone(world),

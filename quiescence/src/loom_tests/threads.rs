@@ -81,7 +81,7 @@ fn two_updaters_share_and_are_both_served() {
 fn a_request_in_mid_grace_period() {
     model_of(4, World::new, |world| {
         let drives = |world: &World| {
-            world.core.grace_periods.request(Urgency::Normal);
+            world.core.grace_periods.lock().request(Urgency::Normal);
             world.core.grace_periods.advance(STRANGER);
         };
         beside_two(world, reads(world, 1, false), drives, |world| world.replace(1));
@@ -111,7 +111,7 @@ fn a_superseded_driver_is_not_late() {
         let world = &World::with(settings(AnyPolicy::Adaptive(SLEEPY)));
         let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
         enter(&world.core, slot);
-        let cookie = world.core.grace_periods.request(Urgency::Normal);
+        let cookie = world.core.grace_periods.lock().request(Urgency::Normal);
         // Announced: the second section does not hold it up.
         world.core.grace_periods.advance(STRANGER);
         let driver = spawn(world, move |world| {

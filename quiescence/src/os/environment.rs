@@ -75,6 +75,19 @@ pub fn say(text: &[u8]) {
     imp::say(text);
 }
 
+/// Ends the process, whose fences fail.
+#[cold]
+pub(super) fn membarrier_fails(errno: i32) -> ! {
+    let error = std::io::Error::from_raw_os_error(errno);
+    let text = format!(
+        "quiescence: membarrier(2), which worked when this process started, now fails: {error}. \
+         No grace period can be completed safely, so the process ends. If a seccomp filter is \
+         installed later on, allow membarrier in it or start with QUIESCENCE_FENCES=portable.\n"
+    );
+    say(text.as_bytes());
+    std::process::abort()
+}
+
 /// The number that the variable has, if it has one.
 pub(crate) fn number(name: &CStr) -> Option<u32> {
     with(name, parse)

@@ -25,6 +25,43 @@ pub(crate) fn start_thread(name: &str, run: Box<dyn FnOnce() + Send>) -> Result<
     started.map_err(|error| error.raw_os_error().unwrap_or(0))
 }
 
+/// A thread of the library's that works for one room. Under the lock of the room.
+#[derive(Debug)]
+pub(crate) struct OwnThread {
+    is_there: bool,
+    /// The process ends, and the thread is to end before it.
+    is_to_end: bool,
+}
+
+impl OwnThread {
+    pub(crate) const NONE: Self = Self { is_there: false, is_to_end: false };
+
+    /// Starts it, unless it is there. Returns whether it is there now.
+    pub(crate) fn start(&mut self, name: &str, run: fn()) -> bool {
+        let run = move || {
+            IS_OURS.set(true);
+            run();
+        };
+        self.is_there = self.is_there || start_thread(name, Box::new(run)).is_ok();
+        self.is_there
+    }
+
+    /// Asks it to end. Returns whether it is there.
+    pub(crate) fn end(&mut self) -> bool {
+        self.is_to_end = self.is_there;
+        self.is_there
+    }
+
+    pub(crate) fn is_to_end(&self) -> bool {
+        self.is_to_end
+    }
+
+    /// The thread ends. Returns whether it was asked to.
+    pub(crate) fn ends(&mut self) -> bool {
+        std::mem::replace(self, Self::NONE).is_to_end
+    }
+}
+
 /// Has `f` called at the orderly end of the process, once for each call of this. In a child made by
 /// `fork` it is called as well. Returns whether the system had the memory to remember it.
 pub(crate) fn at_exit(f: extern "C" fn()) -> bool {

@@ -12,7 +12,6 @@
 //! reported on standard error.
 
 use std::ffi::CStr;
-use std::io;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 
@@ -176,22 +175,8 @@ fn register([fence, registration]: Command) -> bool {
 }
 
 fn membarrier([fence, _]: Command) {
-    if let Err(errno) = call(fence) {
-        lost(errno);
-    }
-}
-
-/// Readers rely on this fence, and nothing else in user space can replace it.
-#[cold]
-fn lost(errno: i32) -> ! {
-    let error = io::Error::from_raw_os_error(errno);
-    let text = format!(
-        "quiescence: membarrier(2), which worked when this process started, now fails: {error}. \
-         No grace period can be completed safely, so the process ends. If a seccomp filter is \
-         installed later on, allow membarrier in it or start with QUIESCENCE_FENCES=portable.\n"
-    );
-    environment::say(text.as_bytes());
-    std::process::abort()
+    // Readers rely on this fence, and nothing else in user space can replace it.
+    call(fence).unwrap_or_else(|errno| environment::membarrier_fails(errno));
 }
 
 #[cfg(test)]

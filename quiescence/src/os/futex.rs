@@ -28,6 +28,7 @@ fn is_portable() -> bool {
 /// Sleeps while `word` is `value`, but no longer than `most`; may return early. Call it in a loop.
 ///
 /// Returns whether it has slept until `most` ran out.
+#[inline(never)]
 pub fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
     #[cfg(target_os = "linux")]
     if !is_portable() {

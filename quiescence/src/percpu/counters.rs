@@ -139,14 +139,21 @@ impl Arena {
     /// All words of a place.
     fn each(&self, place: *mut u64, words: usize, f: impl Fn(&AtomicU64)) {
         for region in 0..self.regions() {
-            for word in 0..words {
-                let word = place.wrapping_byte_add(region << STRIDE_SHIFT).wrapping_add(word);
-                // SAFETY: in the region of a place of so many words; aligned and mapped for ever;
-                // written atomically, or by sequences whose store is whole.
-                f(unsafe { AtomicU64::from_ptr(word) });
-            }
+            // SAFETY: in the region of a place of so many words.
+            (0..words).for_each(|word| f(unsafe { word_of(place, region, word) }));
         }
     }
+}
+
+/// A word of a place, in one region: of one CPU.
+///
+/// # Safety
+/// The place has so many words, in so many regions.
+pub(crate) unsafe fn word_of(place: *mut u64, region: usize, word: usize) -> &'static AtomicU64 {
+    let word = place.wrapping_byte_add(region << STRIDE_SHIFT).wrapping_add(word);
+    // SAFETY: by the contract; aligned and mapped for ever; written atomically, or by sequences
+    // whose store is whole.
+    unsafe { AtomicU64::from_ptr(word) }
 }
 
 /// Places that were given back, in a stack whose links are their first words.
@@ -172,16 +179,12 @@ impl Free {
     }
 
     fn push(&self, place: *mut u64) {
-        let mut top = self.top.load(Relaxed);
-        loop {
+        // Release: pairs with the Acquire in `pop`; what the last owner did to its words comes
+        // before.
+        let _below: Result<_, _> = fetch_update!(self.top, Release, Relaxed, |top| {
             Self::link(place).store(top, Relaxed);
-            // Release: pairs with the Acquire in `pop`; what the last owner did to its words comes
-            // before.
-            match self.top.compare_exchange_weak(top, place, Release, Relaxed) {
-                Ok(_) => return,
-                Err(now) => top = now,
-            }
-        }
+            Some(place)
+        });
     }
 
     fn pop(&self) -> Option<*mut u64> {
@@ -204,18 +207,16 @@ impl Free {
             return None;
         }
         // Acquire: pairs with the exchange in `push`.
-        let mut top = self.top.load(Acquire);
-        while !top.is_null() {
-            let next = Self::link(top).load(Relaxed);
-            meanwhile();
-            match self.top.compare_exchange_weak(top, next, Acquire, Acquire) {
-                Ok(_) => break,
-                Err(now) => top = now,
-            }
-        }
+        let taken = fetch_update!(self.top, Acquire, Acquire, |top| {
+            (!top.is_null()).then(|| {
+                let next = Self::link(top).load(Relaxed);
+                meanwhile();
+                next
+            })
+        });
         // Release: the next taker comes after us.
         self.taker.store(0, Release);
-        (!top.is_null()).then_some(top)
+        taken.ok()
     }
 }
 
@@ -265,11 +266,10 @@ impl<const W: usize> PerCpuCounters<W> {
     pub(crate) fn add_slow(&self, word: usize, amount: u64) {
         let first = self.first.load(Acquire); // as in `try_increment`
         if !first.is_null() && percpu::path() == PerCpuPath::Portable {
-            let slot = percpu::slot();
-            let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
-            // SAFETY: every slot has W words. On this path no thread writes it but with atomic
-            // instructions [PC-1]. Release: pairs with the Acquire in `each` [SR-1].
-            unsafe { AtomicU64::from_ptr(word) }.fetch_add(amount, Release);
+            // On this path no thread writes it but with atomic instructions [PC-1].
+            // Release: pairs with the Acquire in `each` [SR-1].
+            // SAFETY: every slot has W words.
+            unsafe { word_of(first, percpu::slot(), word) }.fetch_add(amount, Release);
             return;
         }
         // Release: pairs with the Acquire in `shared` [SR-1].
@@ -327,10 +327,9 @@ impl<const W: usize> PerCpuCounters<W> {
             return;
         }
         for slot in 0..percpu::slots() {
-            let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
-            // SAFETY: every slot has W words; sequences store whole ones.
             // Acquire: pairs with the Release in `add_slow` [SR-1].
-            f(slot, unsafe { AtomicU64::from_ptr(word) }.load(Acquire));
+            // SAFETY: every slot has W words.
+            f(slot, unsafe { word_of(first, slot, word) }.load(Acquire));
         }
     }
 }

@@ -42,7 +42,7 @@ extern "C" fn finish() {
 fn finish_domain(domain: &DomainState) -> bool {
     let busy = domain.queues.close_unless_busy(domain, Urgency::Expedited);
     if Sections::of_this_thread() == Sections::None {
-        domain.grace_periods.advance_at_tick(Me::this_thread());
+        domain.grace_periods.advance_at(Me::this_thread(), true);
     }
     domain.queues.all().iter().for_each(|queue| {
         while queue.run_some_unless_busy(domain, domain.grace_periods.tuning.run_min()) != 0 {}

@@ -213,6 +213,7 @@ fn wait_for_room(
 /// Admits an object without waiting: out of the queue's local stock; else with room that the
 /// running callbacks have made, with more room for the local stock, or, without a queue, by a
 /// charge of its own.
+#[inline(never)]
 pub(crate) fn admit(domain: &DomainState, queue: Option<OwnQueue<'_>>, object: Amount) -> bool {
     if queue.is_some_and(|queue| queue.local_stock().take(object)) {
         return true;

@@ -21,19 +21,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// Room that is kept however few entries there are.
 const SLACK: usize = 28;
 
-/// An entry of such a table.
-pub(crate) trait HasAddress {
-    /// What is at the address, such as the state of a domain.
-    type Of;
-
-    /// The address; always the same.
-    fn address(&self) -> *const Self::Of;
-}
-
 /// A table of at most one entry for each address.
 #[derive(Debug)]
 pub(crate) struct ByAddress<T> {
-    entries: Vec<T>,
+    /// Each with its address.
+    entries: Vec<(usize, T)>,
     places: Places,
 }
 
@@ -72,48 +64,44 @@ impl<T> ByAddress<T> {
         self.entries.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
-        self.entries.iter()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().map(|(_, entry)| entry)
     }
 
-    /// All entries. The caller must not change an entry's address.
-    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
-        self.entries.iter_mut()
-    }
-}
-
-impl<T: HasAddress> ByAddress<T> {
-    pub(crate) fn get(&self, address: *const T::Of) -> Option<&T> {
-        self.place(address).map(|place| &self.entries[place])
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().map(|(_, entry)| entry)
     }
 
-    /// The entry, whose address the caller must not change.
-    pub(crate) fn get_mut(&mut self, address: *const T::Of) -> Option<&mut T> {
-        self.place(address).map(|place| &mut self.entries[place])
+    pub(crate) fn get<A>(&self, address: *const A) -> Option<&T> {
+        self.place(address).map(|place| &self.entries[place].1)
+    }
+
+    pub(crate) fn get_mut<A>(&mut self, address: *const A) -> Option<&mut T> {
+        self.place(address).map(|place| self.at_mut(place))
     }
 
     /// The entry at a place just returned by [`place`](Self::place) or [`insert`](Self::insert).
     pub(crate) fn at_mut(&mut self, place: usize) -> &mut T {
-        &mut self.entries[place]
+        &mut self.entries[place].1
     }
 
     /// The place of the entry with this address; valid until an entry is removed.
-    pub(crate) fn place(&self, address: *const T::Of) -> Option<usize> {
+    pub(crate) fn place<A>(&self, address: *const A) -> Option<usize> {
         place(&self.places, address.addr())
     }
 
     /// Adds an entry for an address that has none. Returns its place.
-    pub(crate) fn insert(&mut self, entry: T) -> usize {
-        debug_assert!(self.place(entry.address()).is_none());
+    pub(crate) fn insert<A>(&mut self, address: *const A, entry: T) -> usize {
+        debug_assert!(self.place(address).is_none());
         let place = self.entries.len();
-        self.entries.push(entry);
+        self.entries.push((address.addr(), entry));
         self.note(place);
         place
     }
 
     /// Notes which entry is at this place.
     fn note(&mut self, place: usize) {
-        note(&mut self.places, self.entries[place].address().addr(), place);
+        note(&mut self.places, self.entries[place].0, place);
     }
 
     /// Exchanges the entries at two places.
@@ -124,7 +112,7 @@ impl<T: HasAddress> ByAddress<T> {
     }
 
     /// Removes an entry; the last one takes its place.
-    pub(crate) fn remove(&mut self, address: *const T::Of) -> Option<T> {
+    pub(crate) fn remove<A>(&mut self, address: *const A) -> Option<T> {
         let place = self.place(address)?;
         self.places.remove(&address.addr());
         let removed = self.entries.swap_remove(place);
@@ -135,20 +123,20 @@ impl<T: HasAddress> ByAddress<T> {
         if 8 * self.entries.len() + SLACK < self.entries.capacity() {
             self.shrink();
         }
-        Some(removed)
+        Some(removed.1)
     }
 
     /// Removes the entries for which `keep` is false. Goes through the whole table.
-    pub(crate) fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
-        self.entries.retain(keep);
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.entries.retain(|(_, entry)| keep(entry));
         if self.entries.len() != self.places.len() {
             self.shrink();
         }
     }
 
     /// Removes and returns all entries.
-    pub(crate) fn take_all(&mut self) -> Vec<T> {
-        std::mem::replace(self, Self::new()).entries
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = T> + use<T> {
+        std::mem::replace(self, Self::new()).entries.into_iter().map(|(_, entry)| entry)
     }
 
     /// Returns memory that is not needed any more, and notes all places anew.
@@ -164,9 +152,9 @@ impl<T: HasAddress> ByAddress<T> {
     #[cfg(test)]
     pub(crate) fn crowd(&self, bits: u32) -> usize {
         let mut homes = std::collections::BTreeMap::new();
-        for entry in &self.entries {
+        for (address, _) in &self.entries {
             let mut spread = Spread::default();
-            spread.write_usize(entry.address().addr());
+            spread.write_usize(*address);
             *homes.entry(spread.finish() % (1 << bits)).or_insert(0) += 1;
         }
         homes.into_values().max().unwrap_or(0)
@@ -175,7 +163,8 @@ impl<T: HasAddress> ByAddress<T> {
     /// Bytes that the table has allocated, about.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<T>() + self.places.capacity() * size_of::<[usize; 2]>()
+        self.entries.capacity() * size_of::<(usize, T)>()
+            + self.places.capacity() * size_of::<[usize; 2]>()
     }
 }
 
@@ -198,15 +187,8 @@ mod tests {
     use super::*;
     use crate::common::random::Random;
 
+    /// The address again, and a value.
     struct Entry(usize, u64);
-
-    impl HasAddress for Entry {
-        type Of = ();
-
-        fn address(&self) -> *const () {
-            std::ptr::without_provenance(self.0)
-        }
-    }
 
     /// The address of domain number `n`, as an allocator might choose it.
     fn address(n: usize) -> *const () {
@@ -216,7 +198,7 @@ mod tests {
     fn filled(domains: usize) -> ByAddress<Entry> {
         let mut table = ByAddress::new();
         for n in 0..domains {
-            table.insert(Entry(address(n).addr(), n as u64));
+            table.insert(address(n), Entry(address(n).addr(), n as u64));
         }
         table
     }
@@ -236,7 +218,7 @@ mod tests {
                 // Mostly growing, then mostly shrinking.
                 if next(10) < if step / 2_000 % 2 == 0 { 6 } else { 3 } {
                     map.entry(domain.addr()).or_insert_with(|| {
-                        table.insert(Entry(domain.addr(), step));
+                        table.insert(domain, Entry(domain.addr(), step));
                         step
                     });
                 } else {
@@ -253,11 +235,11 @@ mod tests {
                 assert_eq!(table.get(probe).map(|entry| entry.1), map.get(&probe.addr()).copied());
             }
             for (address, value) in &map {
-                let domain = std::ptr::without_provenance(*address);
+                let domain = std::ptr::without_provenance::<()>(*address);
                 assert_eq!(table.get_mut(domain).map(|entry| entry.1), Some(*value));
             }
             assert_eq!(table.iter().count(), map.len());
-            assert_eq!(table.take_all().len(), map.len());
+            assert_eq!(table.take_all().count(), map.len());
             assert!(table.get(address(0)).is_none() && table.bytes() == 0);
         }
     }
@@ -270,7 +252,7 @@ mod tests {
         for stride in [8, 128, 2_176, 4_096, 1 << 20, 1 << 24] {
             let mut table = ByAddress::new();
             for n in 0..20_000 {
-                table.insert(Entry(0x5555_0000_0080 + n * stride, 0));
+                table.insert(std::ptr::without_provenance::<()>(0x5555_0000_0080 + n * stride), ());
             }
             let crowd = table.crowd(15);
             assert!(crowd <= 8, "{crowd} entries {stride} bytes apart are looked for in one place");
@@ -283,7 +265,7 @@ mod tests {
     fn memory_goes_back_as_entries_do() {
         let mut table = filled(20_000);
         let most = table.bytes();
-        assert!(most <= 20_000 * 2 * size_of::<Entry>() + 32 * 20_000, "{most}");
+        assert!(most <= 20_000 * 2 * size_of::<(usize, Entry)>() + 32 * 20_000, "{most}");
         for n in (0..20_000).rev().filter(|n| n % 100 != 0) {
             assert!(table.remove(address(n)).is_some());
         }
@@ -292,6 +274,6 @@ mod tests {
         (0..20_000).for_each(|n| assert_eq!(table.get(address(n)).is_some(), n % 100 == 0));
         (0..20_000).for_each(|n| assert_eq!(table.remove(address(n)).is_some(), n % 100 == 0));
         let left = table.bytes();
-        assert!(table.is_empty() && left <= SLACK * (16 + size_of::<Entry>()), "{left}");
+        assert!(table.is_empty() && left <= SLACK * (16 + size_of::<(usize, Entry)>()), "{left}");
     }
 }

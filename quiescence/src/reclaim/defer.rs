@@ -338,10 +338,10 @@ pub(crate) fn run_share(domain: &DomainState, queue: &Queue, share: u64) -> u64 
 /// [`Domain::barrier`](crate::Domain::barrier).
 pub(crate) fn barrier(domain: &DomainState, me: impl Fn() -> Me) {
     //~ no-barrier
-    let callback_queues = domain.callback_queues.begin_barrier(domain);
-    domain.queues.drain(domain, &me);
+    let callback_queues = domain.callback_queues.begin_barrier();
+    domain.queues.drain(domain, false, &me);
     rescan::drain(domain);
-    callback_queues.finish(domain, &domain.callback_queues, &me);
+    callback_queues.finish(domain, &me);
     trace::deliver();
 }
 

@@ -33,7 +33,6 @@ use crate::gp::engine::Settings;
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::slot::GpWords;
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
-use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::kept::Kept;
 use crate::srcu::OwnSrcuCounts;
 use charge::Charge;
@@ -72,14 +71,6 @@ pub struct DomainState {
 }
 
 const _: () = assert!(std::mem::offset_of!(DomainState, grace_periods) == 0);
-
-impl std::fmt::Debug for DomainState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DomainState")
-            .field("grace_periods", &self.grace_periods)
-            .finish_non_exhaustive()
-    }
-}
 
 impl DomainState {
     const_unless_loom! {
@@ -137,11 +128,9 @@ impl Deref for Handle {
     }
 }
 
-impl HasAddress for WeakHandle {
-    type Of = DomainState;
-
+impl WeakHandle {
     /// No other domain gets it while `self` exists.
-    fn address(&self) -> *const DomainState {
+    pub(super) fn address(&self) -> *const DomainState {
         match self {
             Self::Static(domain) => ptr::from_ref(*domain),
             Self::Shared(domain) => domain.as_ptr(),

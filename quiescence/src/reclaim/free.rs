@@ -21,7 +21,7 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::{DomainState, Handle};
-use crate::reclaim::retire::{Retire, charge_of_box, held, held_by};
+use crate::reclaim::retire::Retire;
 use crate::reclaim::running::running_callbacks;
 use crate::reclaim::stream::{CallbackType, Stored, Word, fits, words};
 use crate::reclaim::thread_queue::{Contents, OwnQueue};
@@ -324,18 +324,6 @@ impl<P: Pointee> Pending<'_, Address<P>> {
     }
 }
 
-impl<P: Pointee> Address<P> {
-    /// The charge of an object whose weight is its size.
-    pub(crate) const CHARGE: u64 = Self::charge(size_of::<P::Object>());
-
-    /// The charge of an object of this weight.
-    #[inline(always)]
-    pub(crate) const fn charge(weight: usize) -> u64 {
-        let around = P::BYTES - size_of::<P::Object>();
-        charge_of_box::<P::Object>(weight).saturating_add(around) as u64
-    }
-}
-
 impl<P: Pointee> Callback for Address<P> {
     const POINTER: bool = true;
     const IS_ADDRESS: bool = true;
@@ -362,9 +350,6 @@ pub(crate) struct Value<P>(P);
 impl<P: Retire> Value<P> {
     /// Whether it is stored without its charge, as one pointer: its `bytes` cannot change.
     pub(crate) const BARE: bool = P::POINTER.is_some() && size_of::<P>() == size_of::<Word>();
-
-    /// The library's own memory for a value that waits.
-    pub(crate) const HELD: usize = if Self::BARE { held(1) } else { held_by::<Counted<P>>() };
 }
 
 impl<'d, P: Retire> Pending<'d, Value<P>> {
@@ -420,11 +405,6 @@ impl<P: Retire> Callback for Value<P> {
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Closure<F>(pub(crate) F);
-
-impl<F: FnOnce() + Send + 'static> Closure<F> {
-    /// The charge of a closure: what it captures, and the library's words.
-    pub(crate) const AMOUNT: Amount = Amount::object(held_by::<F>() as u64);
-}
 
 impl<'d, F: FnOnce() + Send + 'static> Pending<'d, Closure<F>> {
     #[inline(always)]

@@ -180,18 +180,14 @@ impl Kept {
     fn put_back_meanwhile(&self, object: Box<Object>, mut meanwhile: impl FnMut()) {
         let object = Box::into_raw(object);
         object.expose_provenance(); // for `object_at`
-        let mut top = self.top.load(Relaxed);
-        loop {
+        // Release: pairs with the Acquire in `take` [HP-3]. Taken as a whole, so no address comes
+        // back unseen. Acquire: the time that was set before the last of them is there.
+        let _below: Result<_, _> = fetch_update!(self.top, AcqRel, Relaxed, |top| {
             // SAFETY: from a box, and in no list.
             unsafe { (*object).next = top };
             meanwhile();
-            // Release: pairs with the Acquire in `take` [HP-3]. Taken as a whole, so no address
-            // comes back unseen. Acquire: the time that was set before the last of them is there.
-            match self.top.compare_exchange_weak(top, object, AcqRel, Relaxed) {
-                Ok(_) => return,
-                Err(other) => top = other,
-            }
-        }
+            Some(object)
+        });
     }
 
     /// Takes all of them. They count until they are [forgotten](Self::forget): so the worker comes

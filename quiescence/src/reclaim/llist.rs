@@ -140,24 +140,24 @@ impl Llist {
         mut meanwhile: impl FnMut(),
     ) -> Found {
         link.expose_provenance(); // for `Link::read`
-        let mut top = self.top.load(Relaxed);
-        loop {
+        let push = |top: *mut Link| {
             if top == link {
-                return Found::Itself;
+                return None;
             }
             // SAFETY: by the contract.
             unsafe { Link::write(link, link_at(top), marks) };
             meanwhile();
-            // Release: pairs with the Acquire in `take` [LN-1]: what was done before the push, such
-            // as writing the link, happens before the grace period is requested. Acquire: pairs
-            // with the Release in `sleep` [LN-2].
-            //~ relaxed-push:
-            match self.top.compare_exchange_weak(top, link, AcqRel, Relaxed) {
-                Ok(_) if top == ASLEEP => return Found::Asleep,
-                Ok(_) if top == UNATTENDED => return Found::Unattended,
-                Ok(_) => return Found::Awake,
-                Err(now) => top = now,
-            }
+            Some(link)
+        };
+        // Release: pairs with the Acquire in `take` [LN-1]: what was done before the push, such as
+        // writing the link, happens before the grace period is requested. Acquire: pairs with the
+        // Release in `sleep` [LN-2].
+        let before = fetch_update!(self.top, AcqRel, Relaxed, push); //~ relaxed-push
+        match before {
+            Ok(ASLEEP) => Found::Asleep,
+            Ok(UNATTENDED) => Found::Unattended,
+            Ok(_) => Found::Awake,
+            Err(_) => Found::Itself,
         }
     }
 

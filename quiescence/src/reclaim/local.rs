@@ -22,7 +22,7 @@ pub(crate) use own::{
     unregister_if_unused,
 };
 use table::{HAS_OTHER_SLOTS, Table};
-pub(crate) use table::{ended, own_objects, own_queues, queue};
+pub(crate) use table::{ended, own_objects, queue};
 
 thread_local! {
     /// False only if the thread is above the limit in no domain: its table lists none.

@@ -1,9 +1,9 @@
 //! Reclamation: callbacks from the call that queues them until they have run, and the limit on
 //! memory that waits.
 //!
-//! - [`domain_state`]: the state of a domain, with its parts: charges, [`thread_queue`],
-//!   [`queues`] and [`head_queue`]; references to it, and the list of
-//!   those in use. [`by_address`]: tables with one entry for each domain.
+//! - [`domain_state`]: the state of a domain, with its parts: charges, [`thread_queue`], `queues`
+//!   and [`head_queue`]; references to it, and the list of those in use.
+//! - [`by_address`]: tables with one entry for each domain.
 //! - [`stream`]: the callbacks of one thread, written one after the other.
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
 //! - [`head`]: what an object carries to wait without memory of the library's.
@@ -47,5 +47,4 @@ pub(crate) mod weigh;
 pub(crate) mod worker;
 
 pub(crate) use domain_state::head_queue;
-pub(crate) use domain_state::queues;
 pub(crate) use domain_state::thread_queue;

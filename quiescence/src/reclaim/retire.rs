@@ -1,12 +1,11 @@
-//! What can be retired, and what is charged for the library's own memory. An error here charges too
-//! little. [`stream`](crate::reclaim::stream) decides which values are pointers.
+//! What can be retired. [`stream`](crate::reclaim::stream) decides which values are pointers.
 
 #![deny(unsafe_code)]
 
 use std::sync::Arc;
 
 use crate::reclaim::debug_objects;
-use crate::reclaim::stream::{IsPointer, Word, fits, words};
+use crate::reclaim::stream::IsPointer;
 
 /// An owner of memory that can be [retired](crate::Domain::retire), and that reports its size in
 /// bytes.
@@ -117,22 +116,4 @@ impl<P: Send + 'static> Retire for WithSize<P> {
     fn bytes(&self) -> usize {
         self.bytes
     }
-}
-
-/// Bytes of `words` words of a stream: the library's own memory for a callback that waits, which is
-/// charged, too.
-pub(crate) const fn held(words: usize) -> usize {
-    words * size_of::<Word>()
-}
-
-/// The same for a callback, with its kind, and its box if it is too large for a stream.
-pub(crate) const fn held_by<P>() -> usize {
-    if fits::<P>() { held(1 + words::<P>()) } else { held(1) + size_of::<P>() }
-}
-
-/// What a boxed object of this weight is charged: its weight and its words in the stream, which are
-/// one if its weight is its size, else three (kind, pointer, charge).
-#[inline(always)]
-pub(crate) const fn charge_of_box<T>(weight: usize) -> usize {
-    weight.saturating_add(held(if weight == size_of::<T>() { 1 } else { 3 }))
 }

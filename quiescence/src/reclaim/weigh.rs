@@ -1,15 +1,20 @@
-//! How much memory a value owns: what the limit in bytes counts.
+//! How much memory a value owns, and what it is charged with the library's own memory while it
+//! waits: what the limit in bytes counts. An error here charges too much or too little.
 
 mod owners;
 
 pub(crate) use owners::{all, owns};
 
 use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::limit::Amount;
 
 use crate::os::user_code::{Site, caught};
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::retire::charge_of_box;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::reclaim::free::{Address, Closure, Counted, Pointee, Value};
+use crate::reclaim::retire::Retire;
+use crate::reclaim::stream::{Word, fits, words};
 
 /// Reports how much memory a value owns: how much it counts against its domain's limit in bytes
 /// while it waits for a grace period. [`Rcu`](crate::Rcu) and [`RcuOption`](crate::RcuOption)
@@ -168,6 +173,50 @@ impl<T> Scale<T> {
         }
     }
 }
+
+// ---- charges ------------------------------------------------------------------------------------
+
+/// Bytes of `words` words of a stream: the library's own memory for a callback that waits, which is
+/// charged, too.
+pub(crate) const fn held(words: usize) -> usize {
+    words * size_of::<Word>()
+}
+
+/// The same for a callback, with its kind, and its box if it is too large for a stream.
+pub(crate) const fn held_by<P>() -> usize {
+    if fits::<P>() { held(1 + words::<P>()) } else { held(1) + size_of::<P>() }
+}
+
+/// What a boxed object of this weight is charged: its weight and its words in the stream, which are
+/// one if its weight is its size, else three (kind, pointer, charge).
+#[inline(always)]
+pub(crate) const fn charge_of_box<T>(weight: usize) -> usize {
+    weight.saturating_add(held(if weight == size_of::<T>() { 1 } else { 3 }))
+}
+
+impl<P: Pointee> Address<P> {
+    /// The charge of an object whose weight is its size.
+    pub(crate) const CHARGE: u64 = Self::charge(size_of::<P::Object>());
+
+    /// The charge of an object of this weight.
+    #[inline(always)]
+    pub(crate) const fn charge(weight: usize) -> u64 {
+        let around = P::BYTES - size_of::<P::Object>();
+        charge_of_box::<P::Object>(weight).saturating_add(around) as u64
+    }
+}
+
+impl<P: Retire> Value<P> {
+    /// The library's own memory for a value that waits.
+    pub(crate) const HELD: usize = if Self::BARE { held(1) } else { held_by::<Counted<P>>() };
+}
+
+impl<F> Closure<F> {
+    /// The charge of a closure: what it captures, and the library's words.
+    pub(crate) const AMOUNT: Amount = Amount::object(held_by::<F>() as u64);
+}
+
+// ---- user code ----------------------------------------------------------------------------------
 
 #[cold]
 #[inline(never)]

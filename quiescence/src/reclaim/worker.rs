@@ -53,7 +53,7 @@ use crate::event::trace;
 use crate::gp::grace_periods::{Attention, BUSY_NS, Me};
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
-use crate::os::{clock, exit, nap, user_code};
+use crate::os::{clock, exit::OwnThread, nap, user_code};
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named, WeakHandle};
 use crate::reclaim::local;
 use crate::reclaim::rescan;
@@ -65,8 +65,7 @@ use tasks::{Task, Tasks};
 
 const_unless_loom! {
     static WORKER: ForkMutex<State> = ForkMutex::new(Rank::Worker, State {
-        started: false,
-        ends: false,
+        thread: OwnThread::NONE,
         domains: Tasks::new(),
         in_hand: Vec::new(),
         to_end: Vec::new(),
@@ -79,9 +78,7 @@ pub(crate) static RESTARTS: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
 struct State {
-    started: bool,
-    /// The process ends, and the worker is to end before it.
-    ends: bool,
+    thread: OwnThread,
     /// Domains with something to do. Not kept alive: a domain that ends runs what waits in it
     /// itself.
     domains: Tasks,
@@ -114,7 +111,7 @@ pub(crate) fn advance_for_now(tag: &dyn Named) {
     let grace_periods = &tag.core().grace_periods;
     grace_periods.advance(Me::this_thread());
     if grace_periods.attention() != Attention::None && !announce(&tag.handle()) {
-        grace_periods.advance_at_tick(Me::this_thread());
+        grace_periods.advance_at(Me::this_thread(), true);
     }
 }
 
@@ -198,17 +195,12 @@ pub(crate) fn end_domain(handle: Handle) {
 /// announcement tries again: the domains of the list are no longer announced.
 fn start(mut state: MutexGuard<'static, State>) -> bool {
     let mut refused = Vec::new();
-    if !state.started {
-        state.started = exit::start_thread("quiescence", Box::new(run)).is_ok();
-        if !state.started {
-            let tasks = state.domains.take_all();
-            refused.extend(tasks.into_iter().filter_map(|task| task.domain.upgrade()));
-            refused.iter().for_each(|handle: &Handle| {
-                handle.queues.announced.store(false, Relaxed);
-            });
-        }
+    let started = state.thread.start("quiescence", run);
+    if !started {
+        let tasks = state.domains.take_all();
+        refused.extend(tasks.filter_map(|task| task.domain.upgrade()));
+        refused.iter().for_each(|handle: &Handle| handle.queues.announced.store(false, Relaxed));
     }
-    let started = state.started;
     drop(state);
     // If one is the last handle its domain ends here, and runs callbacks: without the lock.
     drop(refused);
@@ -225,15 +217,13 @@ fn start_anew() {
     for domain in std::mem::take(&mut state.in_hand) {
         state.domains.add(Task::new(domain, due_ns, due_ns));
     }
-    state.started = false;
     // Unless the process ends: then the worker has ended as it was asked to.
-    if !std::mem::take(&mut state.ends) {
+    if !state.thread.ends() {
         start(state);
     }
 }
 
 fn run() {
-    exit::IS_OURS.set(true);
     // It drops the payload of a panic: the standard library would abort if that drop panicked.
     if !user_code::is_whole(work) {
         start_anew();
@@ -245,9 +235,8 @@ fn work() {
     let mut restless = false;
     loop {
         state = pause(state, restless);
-        if state.ends {
-            state.ends = false;
-            state.started = false;
+        if state.thread.is_to_end() {
+            _ = state.thread.ends();
             return;
         }
         let due = state.domains.take_due(clock::monotonic_ns());
@@ -297,7 +286,7 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
         std::thread::yield_now();
         return WORKER.lock();
     }
-    while !state.ends && state.to_end.is_empty() {
+    while !state.thread.is_to_end() && state.to_end.is_empty() {
         let now_ns = clock::monotonic_ns();
         match state.domains.first_due_ns() {
             Some(due_ns) if due_ns <= now_ns => return state,
@@ -423,7 +412,7 @@ fn run_queues(domain: &DomainState, task: &mut Task, queues: &[Arc<Queue>], hurr
 /// alone from now on. A longer rest that was noted before stays.
 fn advance(domain: &DomainState) {
     let began_ns = clock::thread_cpu_ns();
-    domain.grace_periods.advance_at_tick(Me::NOBODY);
+    domain.grace_periods.advance_at(Me::NOBODY, true);
     let spent_ns = clock::thread_cpu_ns().saturating_sub(began_ns);
     // Relaxed: a statistic.
     domain.grace_periods.counters().worker_ns.fetch_add(spent_ns, Relaxed);
@@ -438,9 +427,8 @@ fn advance(domain: &DomainState) {
 impl AtFork for State {
     /// There is no worker. The next announcement starts one, which drops the handles in `to_end`.
     fn in_child(&mut self) {
-        self.started = false;
-        self.ends = false;
-        self.domains.take_all();
+        self.thread = OwnThread::NONE;
+        drop(self.domains.take_all());
         self.in_hand.clear();
         RESTARTS.store(0, Relaxed);
     }
@@ -448,9 +436,8 @@ impl AtFork for State {
     /// The worker ends after its turn. A thread that announces a domain afterwards starts another
     /// one.
     fn end(&mut self) -> bool {
-        self.ends = self.started;
         WORK.notify_one();
-        self.started
+        self.thread.end()
     }
 }
 
@@ -467,7 +454,6 @@ mod tests {
     use crate::gp::tuning::Tuning;
     use crate::os::forking;
     use crate::os::sync::AtomicPtr;
-    use crate::reclaim::by_address::HasAddress;
     use crate::reclaim::domain_state::Named;
     use crate::reclaim::thread_queue::{Contents, add};
 
@@ -651,11 +637,11 @@ mod tests {
         let core = domain.tag().core();
         core.rests_until_ns.store(u64::MAX, Relaxed);
         assert_eq!(tend_at_its_time(&domain), 0, "it rests");
-        core.grace_periods.request(Urgency::Expedited);
+        core.grace_periods.lock().request(Urgency::Expedited);
         assert_eq!(tend_at_its_time(&domain), 1, "but not where somebody is in a hurry");
         assert_eq!(core.rests_until_ns.load(Relaxed), u64::MAX, "and then it still owes");
         core.rests_until_ns.store(0, Relaxed);
-        core.grace_periods.request(Urgency::Background);
+        core.grace_periods.lock().request(Urgency::Background);
         assert_eq!(tend_at_its_time(&domain), 2);
     }
 

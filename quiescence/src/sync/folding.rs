@@ -34,9 +34,9 @@ use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
-use crate::os::percpu::{self, PerCpuPath, STRIDE_SHIFT};
+use crate::os::percpu::{self, PerCpuPath};
 use crate::os::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
-use crate::percpu::counters::PerCpuCounters;
+use crate::percpu::counters::{PerCpuCounters, word_of};
 
 /// What a word is that must not be added to, where words are written by atomic instructions. No
 /// count gets there.
@@ -135,7 +135,8 @@ impl<const W: usize> Folding<W> {
         }
         // Acquire: pairs with the Release in `publish`.
         let first = self.place.load(Acquire);
-        (!first.is_null()).then(|| self.word(first, percpu::slot(), word))
+        // SAFETY: every slot has W words.
+        (!first.is_null()).then(|| unsafe { word_of(first, percpu::slot(), word) })
     }
 
     fn note_use(&self) {
@@ -146,14 +147,6 @@ impl<const W: usize> Folding<W> {
         {
             self.publish(&turn);
         }
-    }
-
-    fn word(&self, first: *mut u64, slot: usize, word: usize) -> &'static AtomicU64 {
-        debug_assert!(word < W && slot < percpu::slots());
-        let word = first.wrapping_byte_add(slot << STRIDE_SHIFT).wrapping_add(word);
-        // SAFETY: every slot has W words, aligned, mapped for ever, and ours as long as `self` is
-        // there. Sequences store whole words.
-        unsafe { AtomicU64::from_ptr(word) }
     }
 
     /// Whether the CPUs have words.
@@ -230,7 +223,8 @@ impl<const W: usize> Folding<W> {
     fn each(&self, mut f: impl FnMut(&AtomicU64)) {
         let first = self.words.first();
         for slot in 0..percpu::slots() {
-            (0..W).for_each(|word| f(self.word(first, slot, word)));
+            // SAFETY: every slot has W words, ours as long as `self` is there.
+            (0..W).for_each(|word| f(unsafe { word_of(first, slot, word) }));
         }
     }
 

@@ -242,22 +242,17 @@ impl<T: ?Sized> LocalGlobalLock<T> {
 
     /// Sleeps until there is no reader.
     fn until_drained(&self) {
-        // Acquire: pairs with the end of the last reader [LG-2].
-        let is_drained = || self.readers.central.load(Acquire) == NOBODY | STOPPED;
-        for _ in 0..LOOKS {
-            if is_drained() {
-                return;
-            }
-            sync::relax();
-        }
+        let mut looks = 0;
         loop {
             // Acquire: pairs with the Release of the reader that wakes us [LG-3]. If it has been
             // there already, its end is seen below; else the futex finds the word changed.
             let seen = self.drained.load(Acquire);
-            if is_drained() {
+            // Acquire: pairs with the end of the last reader [LG-2].
+            if self.readers.central.load(Acquire) == NOBODY | STOPPED {
                 return;
             }
-            futex::wait(&self.drained, seen, None);
+            looks += 1;
+            if looks <= LOOKS { sync::relax() } else { _ = futex::wait(&self.drained, seen, None) }
         }
     }
 

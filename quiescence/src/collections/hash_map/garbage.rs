@@ -10,8 +10,9 @@ use super::node::{Left, NodeRef};
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer::{self, Patience, out_of_line};
 use crate::reclaim::free::Pending;
-use crate::reclaim::retire::{Retire, charge_of_box};
+use crate::reclaim::retire::Retire;
 use crate::reclaim::unlink::{self, Reservation};
+use crate::reclaim::weigh::charge_of_box;
 
 /// What one update takes out. It is retired when this is dropped: after the section of the update,
 /// so that it can wait at the domain's limit.

@@ -18,9 +18,8 @@ use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::AtomicPtr;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::retire::charge_of_box;
 use crate::reclaim::unlink;
-use crate::reclaim::weigh::{self, Weigh};
+use crate::reclaim::weigh::{self, Weigh, charge_of_box};
 use crate::sync::Counter;
 
 /// A key and its value, in a box of their own.

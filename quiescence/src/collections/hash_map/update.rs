@@ -23,7 +23,7 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::free::AtLimit;
-use crate::reclaim::retire::charge_of_box;
+use crate::reclaim::weigh::charge_of_box;
 
 /// A pointer to an entry.
 pub(super) type At<K, V> = *const Entry<K, V>;

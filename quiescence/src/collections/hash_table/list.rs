@@ -272,14 +272,12 @@ pub(super) unsafe fn unlink(start: &Node, marked: &Node) {
 /// # Safety
 /// As [`seek`]. `new` has the same reversed hash, is in no list, and no other thread's.
 pub(super) unsafe fn replace(old: &Node, new: &Node) -> bool {
-    let mut link = old.next.load(Acquire);
-    while link & REMOVED == 0 {
-        new.next.store(link & !FLAGS, Relaxed);
-        // SeqCst: as in `put`, and as in `mark`.
-        match old.next.compare_exchange(link, address(new) | REMOVED, SeqCst, Acquire) {
-            Ok(_) => return true,
-            Err(now) => link = now,
-        }
-    }
-    false
+    let mark = |link| {
+        (link & REMOVED == 0).then(|| {
+            new.next.store(link & !FLAGS, Relaxed);
+            address(new) | REMOVED
+        })
+    };
+    // SeqCst: as in `put`, and as in `mark`.
+    fetch_update!(old.next, SeqCst, Acquire, mark).is_ok()
 }

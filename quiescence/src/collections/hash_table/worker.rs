@@ -21,7 +21,7 @@ use std::ptr;
 use std::time::Duration;
 
 use super::allocator::{self, Source};
-use crate::os::exit;
+use crate::os::exit::OwnThread;
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
 use crate::os::thread;
@@ -63,9 +63,7 @@ pub(super) struct Board {
     busy: Vec<Entry>,
     /// Tables whose list and buckets must be left alone for a moment.
     held: Vec<*const dyn Work>,
-    started: bool,
-    /// The process ends, and the thread must end before it.
-    ends: bool,
+    thread: OwnThread,
 }
 
 // SAFETY: the pointers are to tables, which are valid while they are here and may be worked on by
@@ -77,8 +75,7 @@ const_unless_loom! {
         waiting: VecDeque::new(),
         busy: Vec::new(),
         held: Vec::new(),
-        started: false,
-        ends: false,
+        thread: OwnThread::NONE,
     });
     /// There is work.
     static WAITING: Condvar = Condvar::new();
@@ -220,26 +217,21 @@ impl Board {
     /// Starts the thread, or wakes it. If the system provides no thread, the next request tries
     /// again.
     fn start(&mut self) {
-        if self.started {
-            WAITING.notify_one();
-            return;
-        }
-        self.started = exit::start_thread("rcu-resize", Box::new(run)).is_ok();
+        WAITING.notify_one();
+        self.thread.start("rcu-resize", run);
     }
 }
 
 fn run() {
-    exit::IS_OURS.set(true);
     let mut board = lock();
     loop {
         let Some(table) = board.waiting.pop_front() else {
             let mut late = false;
-            while board.waiting.is_empty() && !board.ends && !late {
+            while board.waiting.is_empty() && !board.thread.is_to_end() && !late {
                 (board, late) = sync::wait_at_most(&WAITING, board, Some(LINGERS));
             }
             if board.waiting.is_empty() {
-                board.started = false;
-                board.ends = false;
+                board.thread = OwnThread::NONE;
                 return;
             }
             continue;
@@ -277,8 +269,7 @@ fn work_through(table: *const dyn Work) -> Locked {
 impl AtFork for Board {
     /// No thread works on anything. The next request begins again what was begun.
     fn in_child(&mut self) {
-        self.started = false;
-        self.ends = false;
+        self.thread = OwnThread::NONE;
         self.held.clear();
         for entry in std::mem::take(&mut self.busy) {
             // A table that was given up is leaked here: no thread is left to free it.
@@ -290,9 +281,8 @@ impl AtFork for Board {
 
     /// The thread ends once no table waits for it.
     fn end(&mut self) -> bool {
-        self.ends = self.started;
         WAITING.notify_one();
-        self.started
+        self.thread.end()
     }
 }
 

@@ -6,7 +6,7 @@ use grace::limit::Amount;
 
 use super::pointable::Pointable;
 use crate::reclaim::free::{Callback, Counted};
-use crate::reclaim::retire::{held, held_by};
+use crate::reclaim::weigh::{held, held_by};
 
 /// A function that is called, and whose result is dropped.
 #[repr(transparent)]

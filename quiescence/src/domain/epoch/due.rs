@@ -88,7 +88,7 @@ fn drop_all_that_is_ready(domain: &DomainState) {
     let mut queues = domain.queues.all();
     queues.retain(|queue| queue.contents == Contents::Objects);
     queues.iter().for_each(|queue| queue.close(domain, Urgency::Expedited));
-    domain.grace_periods.advance_at_tick(Me::this_thread());
+    domain.grace_periods.advance_at(Me::this_thread(), true);
     queues.iter().for_each(|queue| _ = defer::run_share(domain, queue, batch::BATCH));
     domain.queues.forget_orphans(domain);
 }

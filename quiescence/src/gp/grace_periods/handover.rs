@@ -162,7 +162,7 @@ mod tests {
         let expected: Vec<_> = (0..5)
             .map(|doublings| Duration::from_nanos(grace::handover::PATIENCE_NS << doublings))
             .collect();
-        core.grace_periods.request(Urgency::Normal);
+        core.grace_periods.lock().request(Urgency::Normal);
         assert_eq!(patience_of_those_who_pass(&core.grace_periods, 5), expected);
         core.grace_periods.lock().driven = false;
         assert!(core.grace_periods.synchronize(Urgency::Normal, Me::NOBODY));
@@ -181,7 +181,7 @@ mod tests {
         let domain = Domain::new();
         let core = domain.tag().core();
         let slot = core.grace_periods.register(1, ReaderKind::Ordinary);
-        core.grace_periods.request(Urgency::Normal);
+        core.grace_periods.lock().request(Urgency::Normal);
         let mut state = core.grace_periods.lock();
         state.driven = true; // by a thread that makes no progress
         let driver =
@@ -205,7 +205,7 @@ mod tests {
         core.grace_periods.tuning.set(Tuning { stall_after: None, ..domain.tuning() });
         let slot = core.grace_periods.register(1, ReaderKind::Ordinary);
         slot.enter_slow(&core.grace_periods.gp_words.gp, Location::caller());
-        core.grace_periods.request(Urgency::Normal);
+        core.grace_periods.lock().request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
         let aim = Until::MustWait { tick: false };
         assert_eq!(core.grace_periods.registry().holdouts().count(), 1);

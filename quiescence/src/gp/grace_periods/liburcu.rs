@@ -182,7 +182,7 @@ mod tests {
             core.register_at(ptr::from_ref::<Slot>(&SLOT), 1, ReaderKind::Liburcu(Readers::Light))
         };
         SLOT.enter_slow(&core.gp_words.gp, Location::caller());
-        core.request(grace::Urgency::Normal);
+        core.lock().request(grace::Urgency::Normal);
         core.advance(Me::NOBODY);
         assert_eq!(core.registry().holdouts().count(), 1);
         let begin = || core.lock().begin_term(Until::MustWait { tick: false }, Me::NOBODY);

@@ -271,11 +271,6 @@ impl GracePeriods {
 
     // ---- requests and waits -------------------------------------------------------------------
 
-    /// Asks for a full grace period from now on; a thread must drive it.
-    pub(crate) fn request(&self, urgency: Urgency) -> Cookie {
-        self.lock().request(urgency)
-    }
-
     /// Waits for a full grace period. The caller is in no section of this domain. Returns whether
     /// it has ended, as [`wait`](Self::wait).
     #[must_use]

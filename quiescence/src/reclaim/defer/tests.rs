@@ -7,7 +7,6 @@ use grace::batch::{BATCH_ALONE, run_share};
 
 use crate::common::threads::{OnDrop, until};
 use crate::reclaim::domain_state::Named;
-use crate::reclaim::local;
 use crate::tuning::Tuning;
 use crate::{Domain, Rcu};
 
@@ -28,7 +27,7 @@ fn the_end_of_a_section_waits_for_a_drop_of_its_objects_on_another_thread() {
             let waits_twice = move || (0..2).for_each(|_| _ = in_its_drop.wait());
             domain.retire(Box::new(OnDrop(waits_twice))).unwrap();
             let core = domain.tag().core();
-            sender.send(local::own_queues(core).pop().expect("it has retired")).unwrap();
+            sender.send(core.queues.all().pop().expect("it has retired")).unwrap();
             in_drop.wait(); // the worker is in it
             let guard = domain.read();
             value.store(1); // over the limit

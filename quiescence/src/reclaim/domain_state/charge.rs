@@ -20,18 +20,16 @@ use grace::limit::{self, Amount, Stock, Zone};
 use crate::os::sync::{AtomicU64, const_unless_loom};
 use crate::reclaim::domain_state::DomainState;
 
-/// What has been charged to a domain, and how many queues share the limit. In cache lines
-/// of its own: updaters store here, and readers load what is beside it.
+/// What has been charged to a domain, and how many queues share the limit. In cache lines of its
+/// own: updaters store here, and readers load what is beside it.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(crate) struct Charge {
     objects: AtomicU64,
     bytes: AtomicU64,
-    /// How many thread queues are in the domain's list; they and the callback queues share the
-    /// limit.
+    /// How many queues share the limit: thread queues, and callback queues, which threads of the
+    /// program run.
     pub(crate) queues: AtomicU64,
-    /// How many callback queues, which threads of the program run, are in the domain's list.
-    pub(crate) callback_queues: AtomicU64,
 }
 
 // Relaxed, all of it: each count is checked by itself; `grace::limit` says why that is enough.
@@ -42,7 +40,6 @@ impl Charge {
                 objects: AtomicU64::new(0),
                 bytes: AtomicU64::new(0),
                 queues: AtomicU64::new(0),
-                callback_queues: AtomicU64::new(0),
             }
         }
     }
@@ -135,10 +132,8 @@ impl DomainState {
 
     /// How much a thread or a callback queue takes of the limit at once.
     pub(crate) fn chunk(&self) -> Amount {
-        // Relaxed, both: an approximate count is enough.
-        let charge = &self.charge;
-        let sharers = charge.queues.load(Relaxed) + charge.callback_queues.load(Relaxed);
-        limit::chunk(self.limit(), sharers)
+        // Relaxed: an approximate count is enough.
+        limit::chunk(self.limit(), self.charge.queues.load(Relaxed))
     }
 }
 

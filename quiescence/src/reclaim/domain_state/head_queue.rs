@@ -29,6 +29,7 @@
 
 mod attending;
 mod block;
+mod callback_queue;
 mod callback_queues;
 mod double_queue;
 mod forked;
@@ -37,11 +38,11 @@ mod outcome;
 mod waiting_room;
 
 use attending::Part;
+pub use callback_queue::CallbackQueue;
 pub(crate) use callback_queues::CallbackQueues;
 pub(crate) use double_queue::{forget as forget_head, is_on as is_twice_checked};
 pub(crate) use granted::amount;
 pub use outcome::{Left, Pushed, QueuedTwice, Wakes};
-pub(crate) use waiting_room::WaitingRoom;
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
@@ -49,13 +50,14 @@ use std::time::Duration;
 use grace::Urgency;
 use grace::limit::Zone;
 
+use crate::event::statistics::Callbacks;
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::gp::wake::Line;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
-use crate::os::{clock, forking, nap, thread};
+use crate::os::{clock, nap, thread};
 use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::head::{Function, Head};
+use crate::reclaim::head::Head;
 use crate::reclaim::llist::{Chain, Found, Link, Llist, Ring};
 use crate::reclaim::running;
 
@@ -194,36 +196,6 @@ impl Shared {
 
     // ---- those who push -------------------------------------------------------------------------
 
-    /// [`CallbackQueue::push`](crate::callback_queue::CallbackQueue::push).
-    ///
-    /// # Safety
-    /// As there.
-    #[inline]
-    pub(crate) unsafe fn push(
-        &self,
-        domain: &DomainState,
-        waiting_room: &WaitingRoom,
-        head: *mut Head,
-        function: Function,
-    ) -> Result<Pushed, QueuedTwice> {
-        if double_queue::is_on() && !double_queue::note(head) {
-            return Err(QueuedTwice { head, about: false });
-        }
-        // SAFETY: by the contract.
-        let link = unsafe { Head::set(head, function) };
-        let front = &self.front.0;
-        let crowded = block::note(front.id) && self.count_block(domain, waiting_room);
-        // SAFETY: by the contract.
-        let found = unsafe { front.llist.push(link, false) };
-        if found == Found::Asleep {
-            front.llist.ring();
-        }
-        if found == Found::Itself {
-            return Err(QueuedTwice { head, about: false });
-        }
-        Ok(Pushed { unattended: found == Found::Unattended, crowded })
-    }
-
     /// Has the runner wait for nothing but the grace period.
     pub(crate) fn hurry(&self) {
         // Release: pairs with the runner's Acquire; what was pushed before is taken in the round
@@ -254,7 +226,6 @@ impl Shared {
     pub(crate) fn attend(
         &self,
         domain: &DomainState,
-        callback_queues: &CallbackQueues,
         idle_after: Option<Duration>,
         me: impl Fn() -> Me,
         mut after_round: impl FnMut(),
@@ -266,7 +237,7 @@ impl Shared {
                 return attending.neglect().map(|()| Left::Stopped);
             }
             let hurried = self.hurried.swap(false, Acquire);
-            let ran = self.round(domain, callback_queues, hurried, &me)?;
+            let ran = self.round(domain, hurried, &me)?;
             trace::deliver();
             if ran != 0 {
                 after_round();
@@ -286,17 +257,11 @@ impl Shared {
     fn wait_for_company(&self, heard: u32, lazy: Duration) {
         // Relaxed: a hint. A thread that does not see it does not ring; the sleep ends by itself.
         self.has_little.store(true, Relaxed);
-        if !lazy.is_zero() && self.waits() < MANY {
+        let seen = self.counts();
+        if !lazy.is_zero() && seen.queued.saturating_sub(seen.run) < MANY {
             self.front.0.llist.doze(heard, Some(lazy.min(COMPANY)));
         }
         self.has_little.store(false, Relaxed);
-    }
-
-    /// How many wait or are being run, as far as has been counted.
-    fn waits(&self) -> u64 {
-        // Relaxed, both: an estimate.
-        let finished = self.finished.load(Relaxed);
-        self.front.0.pushed.load(Relaxed).saturating_sub(finished)
     }
 
     /// Sleeps until there is something to do. `false` if there was nothing for so long.
@@ -327,13 +292,6 @@ impl Shared {
         if inner.waiters != 0 {
             self.changed.notify_all();
         }
-    }
-
-    /// [`CallbackQueue::neglect`](crate::callback_queue::CallbackQueue::neglect).
-    pub(crate) fn neglect(&self) -> Result<(), QueuedTwice> {
-        let mut inner = sync::lock(&self.inner);
-        inner.expected = false;
-        if inner.has_runner() { Ok(()) } else { self.abandon(&mut inner) }
     }
 
     /// Puts what is in the llist with the rest, so that the next push finds that no thread attends.
@@ -370,7 +328,6 @@ impl Shared {
     pub(crate) fn round(
         &self,
         domain: &DomainState,
-        callback_queues: &CallbackQueues,
         hurried: bool,
         me: impl Fn() -> Me,
     ) -> Result<u64, QueuedTwice> {
@@ -386,7 +343,7 @@ impl Shared {
         let presses = hurried || domain.zone() != Zone::Free;
         let urgency = if presses { Urgency::Expedited } else { Urgency::Normal };
         // After the heads were taken [LN-3], [GP-9].
-        let cookie = domain.grace_periods.request(urgency);
+        let cookie = domain.grace_periods.lock().request(urgency);
         let entered = inner.entered;
         trace::batch_closed(domain.grace_periods.source(), inner.waiting.count(), cookie);
         drop(inner);
@@ -394,7 +351,7 @@ impl Shared {
         let began_ns = clock::thread_cpu_ns();
         let mut ran = 0;
         loop {
-            match self.run_chunk(domain, callback_queues, entered)? {
+            match self.run_chunk(domain, entered)? {
                 0 => break,
                 some => ran += some,
             }
@@ -406,12 +363,7 @@ impl Shared {
 
     /// Runs some of what waits, of those that waited when so many had `entered`, up to the first
     /// mark [L-5]. Returns how many, marks included.
-    fn run_chunk(
-        &self,
-        domain: &DomainState,
-        callback_queues: &CallbackQueues,
-        entered: u64,
-    ) -> Result<u64, QueuedTwice> {
+    fn run_chunk(&self, domain: &DomainState, entered: u64) -> Result<u64, QueuedTwice> {
         let mut inner = sync::lock(&self.inner);
         while inner.paused != 0 && inner.left_of(entered) != 0 {
             inner = self.wait(inner);
@@ -426,7 +378,7 @@ impl Shared {
         inner.claimed = count;
         inner.runs = true;
         self.give_back(domain, count);
-        callback_queues.waiting_room.made_room(domain);
+        domain.callback_queues.waiting_room.made_room(domain);
         drop(inner);
         let (mut ran, mut mark) = (0, None);
         running::running_callbacks(&domain.grace_periods, |_| {
@@ -442,11 +394,11 @@ impl Shared {
                 // SAFETY: by the contract of `push`; its grace period is over, and it was taken
                 // once.
                 unsafe { Head::run(link.cast()) };
-                callback_queues.waiting_room.begin_anew(1);
+                domain.callback_queues.waiting_room.begin_anew(1);
             }
         });
         trace::callbacks_run(domain.grace_periods.source(), count);
-        callback_queues.waiting_room.begin_anew(0);
+        domain.callback_queues.waiting_room.begin_anew(0);
         let mut inner = sync::lock(&self.inner);
         // Under the lock: a fork finds them finished or claimed, not both. Release: who sees the
         // count has what they did behind it.
@@ -463,44 +415,11 @@ impl Shared {
         Ok(ran)
     }
 
-    /// [`CallbackQueue::expect`](crate::callback_queue::CallbackQueue::expect).
-    pub(crate) fn expect(&self) {
-        let mut inner = sync::lock(&self.inner);
-        inner.expected = !inner.has_runner();
-    }
-
     // ---- everybody ------------------------------------------------------------------------------
 
-    pub(crate) fn stop(&self, stopped: bool) {
+    fn stop(&self, stopped: bool) {
         sync::lock(&self.inner).stopped = stopped;
         self.front.0.llist.ring();
-    }
-
-    pub(crate) fn pause(&self) {
-        if forking::is_here() {
-            return; // this thread holds the lock already: nothing is begun
-        }
-        let mut inner = sync::lock(&self.inner);
-        let paused = inner.paused.checked_add(1);
-        inner.paused = paused.expect("quiescence: 2^32 pauses of a callback queue at once");
-        drop(self.until_still(inner));
-    }
-
-    pub(crate) fn resume(&self) {
-        if forking::is_here() {
-            return;
-        }
-        let mut inner = sync::lock(&self.inner);
-        inner.paused = inner.paused.saturating_sub(1);
-        self.tell(&inner);
-    }
-
-    pub(crate) fn is_attended(&self) -> bool {
-        sync::lock(&self.inner).has_runner()
-    }
-
-    pub(crate) fn is_attended_by(&self, thread: usize) -> bool {
-        sync::lock(&self.inner).runner == thread
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -509,15 +428,19 @@ impl Shared {
         inner.waiting.is_empty() && !inner.runs && !inner.ends && self.front.0.llist.is_empty()
     }
 
+    /// Heads pushed, as far as has been counted, and run.
+    fn counts(&self) -> Callbacks {
+        // What has finished first: it is never more than what was pushed.
+        let run = self.finished.load(Acquire);
+        let queued = self.front.0.pushed.load(Relaxed);
+        let bytes_waiting = queued.saturating_sub(run) * BYTES_A_HEAD;
+        Callbacks { queued, run, bytes_waiting }
+    }
+
     /// Whether the calling thread runs callbacks of it.
     pub(crate) fn is_run_here(&self) -> bool {
         let inner = sync::lock(&self.inner);
         inner.runs && inner.runner == thread::token()
-    }
-
-    /// From now on barriers find something in the callback queue, and visitors nothing.
-    pub(crate) fn begin_end(&self) {
-        sync::lock(&self.inner).ends = true;
     }
 
     /// Waits until no callback is being run, unless by the calling thread.

@@ -112,7 +112,7 @@ pub(crate) fn remember(handle: &Handle) {
     forking::watch();
     let mut domains = DOMAINS.lock();
     if !handle.known.swap(true, Relaxed) {
-        domains.insert(handle.downgrade());
+        domains.insert::<DomainState>(&**handle, handle.downgrade());
     }
     drop(domains);
     (crate::HOOKS.unlocked)();

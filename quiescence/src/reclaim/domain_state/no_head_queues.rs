@@ -22,7 +22,7 @@ impl CallbackQueues {
         Callbacks::default()
     }
 
-    pub(crate) fn begin_barrier(&self, _: &DomainState) -> Barrier {
+    pub(crate) fn begin_barrier(&self) -> Barrier {
         Barrier
     }
 
@@ -34,5 +34,5 @@ impl CallbackQueues {
 }
 
 impl Barrier {
-    pub(crate) fn finish(self, _: &DomainState, _: &CallbackQueues, _: impl Fn() -> Me) {}
+    pub(crate) fn finish(self, _: &DomainState, _: impl Fn() -> Me) {}
 }

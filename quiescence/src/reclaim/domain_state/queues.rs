@@ -61,7 +61,7 @@ impl List {
         let make = || {
             let shared = Shared::new(domain, contents);
             self.all.push(Arc::clone(shared.queue()));
-            domain.charge.queues.store(self.all.len() as u64, Relaxed);
+            domain.charge.queues.fetch_add(1, Relaxed);
             shared
         };
         self.shared[contents as usize].get_or_insert_with(make).own()
@@ -106,9 +106,8 @@ impl Queues {
     }
 
     fn enter(&self, domain: &DomainState, queue: Arc<Queue>) -> Arc<Queue> {
-        let mut list = sync::lock(&self.list);
-        list.all.push(Arc::clone(&queue));
-        domain.charge.queues.store(list.all.len() as u64, Relaxed);
+        sync::lock(&self.list).all.push(Arc::clone(&queue));
+        domain.charge.queues.fetch_add(1, Relaxed);
         queue
     }
 
@@ -190,11 +189,9 @@ impl Queues {
         // Under the lock to the end: meanwhile no callback moves from one queue to another.
         let list = sync::lock(&self.list);
         // Relaxed: under the list's lock. Those in `gone` were added and have finished.
-        let gone = self.gone.load(Relaxed);
-        let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        let mut look = || list.all.iter().map(|queue| queue.counts()).fold(none, Callbacks::plus);
-        let run = || list.all.iter().fold(gone, |all, queue| all + queue.finished());
-        Callbacks::steadiest(&mut look, &run)
+        Callbacks::steadiest(self.gone.load(Relaxed), &mut || {
+            list.all.iter().fold(Callbacks::default(), |all, queue| all.plus(queue.counts()))
+        })
     }
 
     /// Takes the queues of threads that are gone, which have marked them as orphans, out of the
@@ -229,9 +226,8 @@ impl Queues {
                 }
             }
         }
-        domain.charge.queues.store(list.all.len() as u64, Relaxed);
         drop(list);
-        drop(forgotten);
+        domain.charge.queues.fetch_sub(forgotten.len() as u64, Relaxed);
     }
 
     // ---- across a fork --------------------------------------------------------------------------
@@ -271,14 +267,6 @@ struct Awaited {
     mark: u64,
 }
 
-impl Awaited {
-    /// All that has been added to a queue. The caller holds the lock of the list, or is the thread
-    /// that adds.
-    fn in_queue(queue: &Arc<Queue>) -> Self {
-        Self { queue: Arc::clone(queue), mark: queue.begin_barrier() }
-    }
-}
-
 impl Drop for Awaited {
     fn drop(&mut self) {
         self.queue.end_barrier();
@@ -286,30 +274,22 @@ impl Drop for Awaited {
 }
 
 impl Queues {
-    /// Waits until all that has been added to any queue so far has run; runs it if no other thread
-    /// does.
-    pub(crate) fn drain(&self, domain: &DomainState, me: impl Fn() -> Me) {
+    /// Waits until all that has been added so far to any queue, or to the calling thread's own, has
+    /// run; runs it if no other thread does.
+    pub(crate) fn drain(&self, domain: &DomainState, own_only: bool, me: impl Fn() -> Me) {
         let list = sync::lock(&self.list);
-        let awaited: Vec<_> = list.all.iter().map(Awaited::in_queue).collect();
+        let awaited = list.all.iter().filter(|queue| !own_only || queue.is_own());
+        let awaited: Vec<_> = awaited
+            .map(|queue| Awaited { queue: Arc::clone(queue), mark: queue.begin_barrier() })
+            .collect();
         drop(list);
-        run_awaited(domain, &awaited, &me);
+        // All batches first, so that one grace period serves them all.
+        awaited.iter().for_each(|one| one.queue.close(domain, Urgency::Expedited));
+        for Awaited { queue, mark } in &awaited {
+            run_until(queue, domain, *mark, &me); //~ late-mark
+        }
         drop(awaited);
         self.forget_orphans(domain);
-    }
-}
-
-/// Waits until all that has been added to these queues, the calling thread's own, has run; runs it
-/// if no other thread does.
-pub(crate) fn drain(domain: &DomainState, queues: &[Arc<Queue>], me: &impl Fn() -> Me) {
-    let awaited: Vec<_> = queues.iter().map(Awaited::in_queue).collect();
-    run_awaited(domain, &awaited, me);
-}
-
-fn run_awaited(domain: &DomainState, awaited: &[Awaited], me: &impl Fn() -> Me) {
-    // All batches first, so that one grace period serves them all.
-    awaited.iter().for_each(|one| one.queue.close(domain, Urgency::Expedited));
-    for Awaited { queue, mark } in awaited {
-        run_until(queue, domain, *mark, me); //~ late-mark
     }
 }
 

@@ -172,6 +172,11 @@ impl Queue {
         self.notes.tended.load(Relaxed) && self.notes.tended.swap(false, Relaxed)
     }
 
+    /// Whether it is the calling thread's.
+    pub(crate) fn is_own(&self) -> bool {
+        self.own_stock().is_some() && !self.is_orphan()
+    }
+
     /// Whether its owner is gone.
     pub(crate) fn is_orphan(&self) -> bool {
         self.notes.orphan.load(Acquire) // pairs with the Release in `mark_orphan`

@@ -22,7 +22,6 @@ use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::thread as thread_slots;
 use crate::gp::wake::LEAVING;
 use crate::os::thread;
-use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::cache;
 use crate::reclaim::domain_state::{DomainState, Handle, Named, WeakHandle};
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
@@ -53,14 +52,6 @@ pub(super) struct Own {
     queues: [Option<Arc<Queue>>; 2],
 }
 
-impl HasAddress for Own {
-    type Of = DomainState;
-
-    fn address(&self) -> *const DomainState {
-        self.domain.address()
-    }
-}
-
 impl Drop for Own {
     fn drop(&mut self) {
         forget_last();
@@ -82,7 +73,7 @@ impl Own {
     }
 
     fn assert_of(&self, domain: &DomainState) {
-        assert!(ptr::eq(self.address(), domain), "another domain's entry");
+        assert!(ptr::eq(self.domain.address(), domain), "another domain's entry");
     }
 
     // ---- slots --------------------------------------------------------------------------------
@@ -141,6 +132,7 @@ impl Own {
     }
 
     /// Unregisters `slot`, if it is one of these, has no user and is in no section.
+    #[inline(never)]
     fn unregister_if_unused(&mut self, slot: &Slot) {
         // Which slot it is comes first: what another thread's counts is not for this one to read.
         let Some(at) = self.slots.iter().position(|own| ptr::eq(*own, slot)) else { return };
@@ -162,11 +154,6 @@ impl Own {
         let queues = self.queues.iter().flatten();
         // SAFETY: held here, by the thread that adds.
         queues.map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) })
-    }
-
-    /// The same, for any thread.
-    pub(super) fn shared_queues(&self) -> Vec<Arc<Queue>> {
-        self.queues.iter().flatten().cloned().collect()
     }
 
     /// The queue of these contents, if there is one.

@@ -29,7 +29,6 @@
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::ptr;
-use std::sync::Arc;
 
 use super::own::{Own, last_queue};
 use crate::gp::ended;
@@ -39,7 +38,7 @@ use crate::os::lock_rank::{OfLock, Rank};
 use crate::os::thread;
 use crate::reclaim::by_address::ByAddress;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
-use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
+use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
 thread_local! {
     /// Without a destructor, so that it can be used until the very end.
@@ -105,7 +104,8 @@ impl Table {
     /// The place of a domain's entry, which it makes if there is none.
     fn find_or_insert(&mut self, domain: &DomainState, tag: &dyn Named) -> usize {
         let place = self.entries.place(domain);
-        place.unwrap_or_else(|| self.entries.insert(Own::new(tag.handle().downgrade())))
+        let add = || self.entries.insert(domain, Own::new(tag.handle().downgrade()));
+        place.unwrap_or_else(add)
     }
 
     pub(super) fn find(&self, domain: &DomainState) -> Option<&Own> {
@@ -182,7 +182,7 @@ impl Table {
     pub(super) fn leave<R>(&mut self, f: impl FnMut(&mut Own) -> Option<R>) -> Vec<R> {
         self.exiting = true;
         let left = self.entries.iter_mut().filter_map(f).collect();
-        self.retain(&|own| !own.is_unused());
+        self.sweep();
         left
     }
 
@@ -195,20 +195,15 @@ impl Table {
         self.entries.remove(domain);
     }
 
-    /// Forgets the domains that have ended.
+    /// Forgets the domains that have ended and, if the thread is exiting, those where it has no
+    /// slot.
     #[cold]
     #[inline(never)]
     fn sweep(&mut self) {
         self.ended = ended::so_far();
-        self.retain(&|_| true);
-    }
-
-    /// Forgets the domains for which `keep` is false, and those that have ended.
-    fn retain(&mut self, keep: &dyn Fn(&Own) -> bool) {
-        let keep = |own: &Own| own.is_alive() && keep(own);
         let (mut place, mut watched) = (0, 0);
         self.entries.retain(|own| {
-            let stays = keep(own);
+            let stays = own.is_alive() && !(self.exiting && own.is_unused());
             watched += usize::from(stays && place < self.watched);
             place += 1;
             stays
@@ -285,11 +280,6 @@ fn find_queue<'c>(
         let place = table.find_or_insert(domain, tag);
         table.entries.at_mut(place).queue(domain, contents)
     })
-}
-
-/// The thread's queues in a domain, of those to which it ever added there.
-pub(crate) fn own_queues(domain: &DomainState) -> Vec<Arc<Queue>> {
-    Table::with(|table| table.find(domain).map(Own::shared_queues)).unwrap_or_default()
 }
 
 /// The thread's queue of retired objects in a domain, if it ever retired anything there.

@@ -6,8 +6,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ptr;
 
-use crate::reclaim::by_address::{ByAddress, HasAddress};
+use crate::reclaim::by_address::ByAddress;
 use crate::reclaim::domain_state::{DomainState, WeakHandle};
 
 /// So much of the schedule may be no task's, however few tasks there are.
@@ -35,14 +36,6 @@ impl Task {
     }
 }
 
-impl HasAddress for Task {
-    type Of = DomainState;
-
-    fn address(&self) -> *const DomainState {
-        self.domain.address()
-    }
-}
-
 /// At most one task for each domain.
 #[derive(Debug)]
 pub(super) struct Tasks {
@@ -60,8 +53,9 @@ impl Tasks {
 
     /// Adds the task of a domain that has none. Returns whether it is due before all others.
     pub(super) fn add(&mut self, task: Task) -> bool {
-        let entry = (task.due_ns, task.address().addr());
-        self.all.insert(task);
+        let domain = task.domain.address();
+        let entry = (task.due_ns, domain.addr());
+        self.all.insert(domain, task);
         self.schedule.push(Reverse(entry));
         self.schedule.peek() == Some(&Reverse(entry))
     }
@@ -90,14 +84,15 @@ impl Tasks {
     fn pass_over(&mut self) {
         let Self { all, schedule } = self;
         let is_of_task = |Reverse((due_ns, domain)): &Reverse<(u64, usize)>| {
-            let task = all.get(std::ptr::without_provenance(*domain));
+            let task = all.get(ptr::without_provenance::<DomainState>(*domain));
             task.is_some_and(|task| task.due_ns == *due_ns)
         };
         if schedule.len() > 2 * all.len() + SLACK {
             schedule.clear();
             schedule.shrink_to(2 * all.len() + SLACK);
-            all.iter()
-                .for_each(|task| schedule.push(Reverse((task.due_ns, task.address().addr()))));
+            schedule.extend(
+                all.iter().map(|task| Reverse((task.due_ns, task.domain.address().addr()))),
+            );
         }
         while schedule.peek().is_some_and(|first| !is_of_task(first)) {
             schedule.pop();
@@ -115,13 +110,13 @@ impl Tasks {
         while let Some(&Reverse((at_ns, domain))) = self.schedule.peek()
             && at_ns <= now_ns
         {
-            due.extend(self.remove(std::ptr::without_provenance(domain)));
+            due.extend(self.remove(ptr::without_provenance(domain)));
         }
         due
     }
 
     /// Takes out all of them.
-    pub(super) fn take_all(&mut self) -> Vec<Task> {
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Task> + use<> {
         self.schedule.clear();
         self.all.take_all()
     }
@@ -150,7 +145,7 @@ mod tests {
     #[test]
     fn tasks_come_out_when_they_are_due() {
         let domains: Vec<Domain> = (0..40).map(|_| Domain::new()).collect();
-        let core = |n: usize| std::ptr::from_ref(domains[n].tag().core());
+        let core = |n: usize| ptr::from_ref(domains[n].tag().core());
         let at = |s: u64| s * 1_000_000_000;
         let mut tasks = Tasks::new();
         for (n, domain) in domains.iter().enumerate() {
@@ -166,11 +161,11 @@ mod tests {
         assert!(!tasks.has(core(39)) && tasks.has(core(38)));
         assert_eq!((tasks.len(), tasks.first_due_ns()), (39, Some(at(7))));
         assert!(tasks.take_due(at(6)).is_empty());
-        let due: Vec<_> = tasks.take_due(at(82)).iter().map(HasAddress::address).collect();
+        let due = tasks.take_due(at(82));
         assert_eq!(due.len(), 4, "that which was brought forward, one of 81, two of 82");
-        assert_eq!((due[0], due[1]), (core(0), core(38)));
+        assert_eq!([0, 1].map(|n| due[n].domain.address()), [core(0), core(38)]);
         assert_eq!((tasks.len(), tasks.first_due_ns()), (35, Some(at(83))));
-        assert_eq!(tasks.take_all().len(), 35);
+        assert_eq!(tasks.take_all().count(), 35);
         assert_eq!((tasks.len(), tasks.first_due_ns()), (0, None));
     }
 }

@@ -30,7 +30,7 @@ use crate::os::modules::StackFrame;
 use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::sync::{self, Condvar, Rank, const_unless_loom};
 use crate::os::thread_state::{self, ThreadState};
-use crate::os::{clock, exit, user_code};
+use crate::os::{clock, exit::OwnThread, user_code};
 use crate::reclaim::domain_state::{self, DomainState};
 
 /// The largest number of notes that wait.
@@ -44,8 +44,7 @@ const STACKS_MAX: usize = 16;
 const_unless_loom! {
     static REPORTER: ForkMutex<State> =
         ForkMutex::new(Rank::Reporter, State {
-            started: false,
-            ends: false,
+            thread: OwnThread::NONE,
             notes: Vec::new(),
         });
     static NOTED: Condvar = Condvar::new();
@@ -57,19 +56,14 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 static HOOK_PANICS: AtomicU64 = AtomicU64::new(0);
 
 struct State {
-    started: bool,
-    /// The process ends, and the thread must end before it.
-    ends: bool,
+    thread: OwnThread,
     notes: Vec<Note>,
 }
 
 /// Leaves a note for the reporter. The caller holds no lock of the library.
 pub(crate) fn send(note: Note) {
     let mut state = REPORTER.lock();
-    if !state.started {
-        state.start();
-    }
-    if state.started && state.notes.len() < NOTES_MAX {
+    if state.start() && state.notes.len() < NOTES_MAX {
         state.notes.push(note);
         NOTED.notify_one();
     } else {
@@ -78,19 +72,17 @@ pub(crate) fn send(note: Note) {
 }
 
 impl State {
-    fn start(&mut self) {
-        self.started = exit::start_thread("quiescence-stall", Box::new(run)).is_ok();
+    fn start(&mut self) -> bool {
+        self.thread.start("quiescence-stall", run)
     }
 }
 
 fn run() {
-    exit::IS_OURS.set(true);
     if !user_code::is_whole(work) {
         // The thread ends by a bug of the library. Another one takes its place, at once if notes
         // wait.
         let mut state = REPORTER.lock();
-        state.started = false;
-        if !std::mem::take(&mut state.ends) && !state.notes.is_empty() {
+        if !state.thread.ends() && !state.notes.is_empty() {
             state.start();
         }
     }
@@ -100,9 +92,8 @@ fn work() {
     loop {
         let mut state = REPORTER.lock();
         let note = loop {
-            if state.ends {
-                state.ends = false;
-                state.started = false;
+            if state.thread.is_to_end() {
+                _ = state.thread.ends();
                 return;
             }
             if !state.notes.is_empty() {
@@ -275,8 +266,7 @@ impl Holding {
 impl AtFork for State {
     /// There is no reporter. The next note starts one.
     fn in_child(&mut self) {
-        self.started = false;
-        self.ends = false;
+        self.thread = OwnThread::NONE;
         self.notes.clear();
         stack::after_fork();
         places::after_fork();
@@ -284,9 +274,8 @@ impl AtFork for State {
 
     /// The thread ends, even if notes wait.
     fn end(&mut self) -> bool {
-        self.ends = self.started;
         NOTED.notify_one();
-        self.started
+        self.thread.end()
     }
 }
 
@@ -334,7 +323,7 @@ mod tests {
         let location = Location::caller();
         let slot = core.grace_periods.register(1, ReaderKind::Ordinary);
         slot.enter_outermost(&core.grace_periods.gp_words.gp, location);
-        core.grace_periods.request(Urgency::Normal);
+        core.grace_periods.lock().request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
         let (found, unnamed) = find(&core.grace_periods.registry(), &core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
@@ -369,7 +358,7 @@ mod tests {
         // SAFETY: as above.
         let slot = unsafe { &*record };
         slot.enter_outermost(&core.grace_periods.gp_words.gp, Location::caller());
-        core.grace_periods.request(Urgency::Normal);
+        core.grace_periods.lock().request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
         let (found, _) = find(&core.grace_periods.registry(), &core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };

@@ -105,18 +105,19 @@ impl Drop for Attending<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::callback_queue::Wakes;
+    use crate::callback_queue::{CallbackQueue, Wakes};
+    use crate::domain::domain::Domain;
 
     /// It was expected once more, for ever: when it had gone, barriers waited for it.
     #[test]
     fn a_runner_that_attends_is_not_expected() {
-        let callback_queue = Shared::new(Wakes::Runner);
-        let attending = callback_queue.begin(Part::Runner).unwrap();
+        let callback_queue = CallbackQueue::new(&Domain::new(), Wakes::Runner);
+        let attending = callback_queue.shared.begin(Part::Runner).unwrap();
         callback_queue.expect();
         drop(attending);
-        let visits = || callback_queue.begin(Part::Visitor).unwrap().is_some();
+        let visits = || callback_queue.shared.begin(Part::Visitor).unwrap().is_some();
         assert!(visits(), "a barrier leaves it to a thread that does not come");
-        let visiting = callback_queue.begin(Part::Visitor).unwrap();
+        let visiting = callback_queue.shared.begin(Part::Visitor).unwrap();
         callback_queue.expect();
         assert!(!callback_queue.is_attended());
         drop(visiting);

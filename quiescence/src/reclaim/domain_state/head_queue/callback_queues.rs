@@ -8,7 +8,7 @@ use grace::limit::Amount;
 
 use super::waiting_room::WaitingRoom;
 use super::{GIVEN_UP, Part, Shared};
-use super::{Pushed, QueuedTwice, Wakes};
+use super::{QueuedTwice, Wakes};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::forking::Wanted;
@@ -88,9 +88,8 @@ impl CallbackQueues {
     /// A new callback queue in the list.
     pub(crate) fn add(&self, domain: &DomainState, wakes: Wakes) -> Arc<Shared> {
         let callback_queue = Arc::new(Shared::new(wakes));
-        let mut list = sync::lock(&self.list);
-        list.push(Arc::clone(&callback_queue));
-        domain.charge.callback_queues.store(list.len() as u64, Relaxed);
+        sync::lock(&self.list).push(Arc::clone(&callback_queue));
+        domain.charge.queues.fetch_add(1, Relaxed);
         callback_queue
     }
 
@@ -98,40 +97,14 @@ impl CallbackQueues {
     pub(crate) fn counts(&self) -> Callbacks {
         // The list stays locked: nothing is handed over meanwhile.
         let list = sync::lock(&self.list);
-        let gone = self.gone.load(Relaxed);
-        let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        let mut look = || {
-            list.iter().fold(none, |all, callback_queue| {
-                // What has finished first: it is never more than what was pushed.
-                let run = callback_queue.finished.load(Acquire);
-                let queued = callback_queue.front.0.pushed.load(Relaxed);
-                let waiting = queued.saturating_sub(run) * super::BYTES_A_HEAD;
-                Callbacks {
-                    queued: all.queued + queued,
-                    run: all.run + run,
-                    bytes_waiting: all.bytes_waiting + waiting,
-                }
-            })
-        };
-        let run = || list.iter().fold(gone, |all, queue| all + queue.finished.load(Acquire));
-        Callbacks::steadiest(&mut look, &run)
-    }
-
-    /// [`CallbackQueue::hand_over`](crate::callback_queue::CallbackQueue::hand_over).
-    pub(crate) fn hand_over(
-        &self,
-        domain: &DomainState,
-        from: &Shared,
-        to: &Shared,
-    ) -> Result<Pushed, QueuedTwice> {
-        let (_list, chain) = self.take_away(domain, from)?;
-        //~ lost-callback-queue
-        Ok(to.take_over(chain))
+        Callbacks::steadiest(self.gone.load(Relaxed), &mut || {
+            list.iter().fold(Callbacks::default(), |all, one| all.plus(one.counts()))
+        })
     }
 
     /// What waits in a callback queue, and the list, which stays locked: no barrier comes
     /// meanwhile.
-    fn take_away(
+    pub(super) fn take_away(
         &self,
         domain: &DomainState,
         callback_queue: &Shared,
@@ -153,17 +126,13 @@ impl CallbackQueues {
     }
 
     /// Sends a mark through each callback queue in which something is.
-    pub(crate) fn begin_barrier(&self, domain: &DomainState) -> Barrier {
+    pub(crate) fn begin_barrier(&self) -> Barrier {
         // Acquire: pairs with the Release in `Inner::give_up`. Before the marks are pushed.
         let given_up = GIVEN_UP.load(Acquire);
         let barrier = Barrier { left: Arc::new(Word::new(0)), given_up };
-        // Relaxed: about; a thread that has pushed before is seen.
-        //~ no-mark:
-        if domain.charge.callback_queues.load(Relaxed) == 0 {
-            return barrier;
-        }
         // Locked: no callback queue ends, or is handed over, before its mark is in it.
         let list = sync::lock(&self.list);
+        //~ no-mark:
         let has_something = |callback_queue: &&Arc<Shared>| !callback_queue.is_empty();
         let callback_queues: Vec<_> = list.iter().filter(has_something).collect();
         let marks = u32::try_from(callback_queues.len())
@@ -200,22 +169,17 @@ impl Barrier {
     /// here.
     ///
     /// `me` may panic, and so may this: then the marks come through later, for no thread.
-    pub(crate) fn finish(
-        mut self,
-        domain: &DomainState,
-        callback_queues: &CallbackQueues,
-        me: impl Fn() -> Me,
-    ) {
+    pub(crate) fn finish(mut self, domain: &DomainState, me: impl Fn() -> Me) {
         // Acquire: pairs with the Release in `came_through`.
         while self.left.load(Acquire) != 0 {
-            for callback_queue in callback_queues.all() {
+            let callback_queues = sync::lock(&domain.callback_queues.list).clone();
+            for callback_queue in callback_queues {
                 // What is wrong with a callback queue its runner says, or the next push.
-                let _: Result<(), QueuedTwice> =
-                    attend_for_now(&callback_queue, domain, callback_queues, &me);
+                let _: Result<(), QueuedTwice> = attend_for_now(&callback_queue, domain, &me);
             }
             // Acquire: as in `begin_barrier`.
             if GIVEN_UP.load(Acquire) != self.given_up {
-                self = callback_queues.begin_barrier(domain); // marks may have been among that
+                self = domain.callback_queues.begin_barrier(); // marks may have been among that
                 continue;
             }
             match self.left.load(Acquire) {
@@ -231,7 +195,6 @@ impl Barrier {
 fn attend_for_now(
     callback_queue: &Shared,
     domain: &DomainState,
-    callback_queues: &CallbackQueues,
     me: impl Fn() -> Me,
 ) -> Result<(), QueuedTwice> {
     if callback_queue.is_empty() {
@@ -240,15 +203,11 @@ fn attend_for_now(
     let Some(_attending) = callback_queue.begin(Part::Visitor)? else { return Ok(()) };
     // Once: what is pushed from now on is not what the barrier waits for, and who pushes it is
     // notified that no thread attends.
-    callback_queue.round(domain, callback_queues, true, &me)?;
+    callback_queue.round(domain, true, &me)?;
     Ok(())
 }
 
 impl CallbackQueues {
-    fn all(&self) -> Vec<Arc<Shared>> {
-        sync::lock(&self.list).clone()
-    }
-
     /// A callback queue ends: what is left in it is the worker's. It stays in the list until that
     /// is in the queues, since `Domain::barrier` looks for it here or there; the mark that it sends
     /// meanwhile goes the same way, behind what came before it. A barrier that looks here only, as
@@ -268,12 +227,13 @@ impl CallbackQueues {
             if left.is_empty() {
                 break list;
             }
-            callback_queue.begin_end();
+            // From now on barriers find something in it, and visitors nothing.
+            sync::lock(&callback_queue.inner).ends = true;
             drop(list); // the queues' locks come before it, and there may be no room
             leave(left);
         };
         list.retain(|other| !Arc::ptr_eq(other, callback_queue));
-        domain.charge.callback_queues.store(list.len() as u64, Relaxed);
+        domain.charge.queues.fetch_sub(1, Relaxed);
         // Relaxed: under the list's lock.
         self.gone.fetch_add(callback_queue.finished.load(Acquire), Relaxed);
         callback_queue.end(domain);

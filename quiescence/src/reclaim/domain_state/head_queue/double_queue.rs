@@ -10,26 +10,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::os::environment;
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{Rank, const_unless_loom};
-use crate::reclaim::by_address::{ByAddress, HasAddress};
+use crate::reclaim::by_address::ByAddress;
 use crate::reclaim::head::Head;
 
-/// The address of a head that waits in some callback queue.
-#[derive(Debug)]
-struct Waiting(*const Head);
-
-// SAFETY: an address, which nothing is read by.
-unsafe impl Send for Waiting {}
-
-impl HasAddress for Waiting {
-    type Of = Head;
-
-    fn address(&self) -> *const Head {
-        self.0
-    }
-}
-
 const_unless_loom! {
-    static WAITING: ForkMutex<ByAddress<Waiting>> = ForkMutex::new(Rank::Heads, ByAddress::new());
+    /// By their addresses.
+    static WAITING: ForkMutex<ByAddress<()>> = ForkMutex::new(Rank::Heads, ByAddress::new());
 }
 
 /// Whether it is done.
@@ -56,7 +42,7 @@ pub(crate) fn note(head: *mut Head) -> bool {
     let mut waiting = WAITING.lock();
     let is_new = waiting.get(head).is_none();
     if is_new {
-        waiting.insert(Waiting(head));
+        waiting.insert(head, ());
     }
     is_new
 }
@@ -66,9 +52,9 @@ pub(crate) fn forget(head: *mut Head) {
     WAITING.lock().remove(head);
 }
 
-impl AtFork for ByAddress<Waiting> {
+impl AtFork for ByAddress<()> {
     /// What waits is noted anew, by the repair of its domain.
     fn in_child(&mut self) {
-        self.take_all();
+        drop(self.take_all());
     }
 }

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use grace::limit::{Amount, Zone};
 
-use super::waiting_room::WaitingRoom;
 use super::{BYTES_A_HEAD, Inner, MANY, Shared, Wakes, block};
 use crate::reclaim::domain_state::DomainState;
 
@@ -12,7 +11,7 @@ impl Shared {
     /// The calling thread has pushed a block, or is about to: counts it, and has it granted.
     /// Returns whether that goes over the limit, and threads that push may wait for room.
     #[cold]
-    pub(super) fn count_block(&self, domain: &DomainState, waiting_room: &WaitingRoom) -> bool {
+    pub(super) fn count_block(&self, domain: &DomainState) -> bool {
         let front = &self.front.0;
         let chunk = heads(domain.chunk());
         // Relaxed: a block that is begun in a round which ends meanwhile is counted twice, and put
@@ -35,7 +34,8 @@ impl Shared {
             block::is_crowded();
         }
         // Where others wait for room a thread that has had its share waits, too [L-4].
-        let has_had_its_share = waiting_room.is_used() && block::share_is_used();
+        let has_had_its_share =
+            domain.callback_queues.waiting_room.is_used() && block::share_is_used();
         front.wakes == Wakes::Runner && (is_over || has_had_its_share)
     }
 

@@ -352,7 +352,7 @@ impl<'q> Locked<'q> {
     /// way, and the caller does not `wait`, that stays open: returns false.
     pub(super) fn close(&mut self, domain: &DomainState, urgency: Urgency, wait: bool) -> bool {
         let request = || match wait {
-            true => Some(domain.grace_periods.request(urgency)),
+            true => Some(domain.grace_periods.lock().request(urgency)),
             false => Some(domain.grace_periods.try_lock()?.request(urgency)),
         };
         //~ cookie-before-count
