@@ -62,7 +62,7 @@ impl Profile {
 
 fn of_collapsed(text: &str) -> Result<Profile, String> {
     let mut profile = Profile::default();
-    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+    for (number, line) in (1_u64..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let stack = line.trim().rsplit_once(' ');
         let counted = stack.and_then(|(stack, count)| Some((stack, count.parse().ok()?)));
         let Some((stack, count)) = counted else {

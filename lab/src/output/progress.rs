@@ -35,7 +35,7 @@ impl Host for Output {
 /// tick would disturb what is being measured.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// Its length is the total, in microseconds.
+    /// Its length is the total, in nanoseconds.
     bar: ProgressBar,
     /// When the next line is due, where there is no bar.
     next_line: Duration,
@@ -53,7 +53,7 @@ impl Progress {
         } else {
             ProgressDrawTarget::hidden()
         };
-        let bar = ProgressBar::with_draw_target(Some(total.as_micros() as u64), target);
+        let bar = ProgressBar::with_draw_target(Some(total.as_nanos() as u64), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {prefix}  {wide_msg}") {
             bar.set_style(style);
         }
@@ -78,24 +78,24 @@ impl Progress {
 
     /// Says that `by` more of the total is done.
     pub(crate) fn advance(&mut self, by: Duration) {
-        self.bar.inc(by.as_micros() as u64);
+        self.bar.inc(by.as_nanos() as u64);
         self.draw();
     }
 
     /// Says that the total is longer by `by` than was known before.
     pub(crate) fn expect_more(&mut self, by: Duration) {
-        self.bar.inc_length(by.as_micros() as u64);
+        self.bar.inc_length(by.as_nanos() as u64);
     }
 
     /// Draws what is left now.
     pub(crate) fn draw(&mut self) {
         let (total, done) = (self.bar.length().unwrap_or(0), self.bar.position());
         // On a busy machine everything takes longer than planned, and what is left will too.
-        let planned = total.saturating_sub(done) as f64 / 1e6;
+        let planned = total.saturating_sub(done) as f64 / 1e9;
         let elapsed = self.bar.elapsed();
         // What took a moment only tells little.
-        let slower = match done * 20 > total {
-            true => elapsed.as_secs_f64() / (done as f64 / 1e6).max(1.0),
+        let slower = match done > total / 20 {
+            true => elapsed.as_secs_f64() / (done as f64 / 1e9).max(1.0),
             false => 1.0,
         };
         let left = match (planned * slower.max(1.0)).ceil() {
@@ -143,5 +143,13 @@ mod tests {
         };
         assert_eq!(due_at(60), [2, 12, 22]);
         assert_eq!(due_at(0), [0; 0], "no run");
+    }
+
+    /// Jobs of milliseconds on many CPUs tell steps of less than a microsecond.
+    #[test]
+    fn small_steps_of_a_run_add_up() {
+        let mut progress = Progress::new(Duration::from_micros(100));
+        (0..1_000).for_each(|_| progress.advance(Duration::from_nanos(100)));
+        assert_eq!(progress.bar.length(), Some(progress.bar.position()));
     }
 }

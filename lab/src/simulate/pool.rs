@@ -26,7 +26,7 @@ pub(super) struct Job<'a, R> {
 
 type Run<'a, R> = dyn Fn(&mut At<'_>) -> Option<R> + Sync + 'a;
 
-/// Whom a job tells that it is at so much, of so much; and who says whether it should go on.
+/// Told by a job how far it is, and of how much; says whether it should go on.
 pub(super) type At<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
 /// Runs every job and gives the results in the jobs' order; `None` for those that Ctrl-C kept from

@@ -1,5 +1,7 @@
 //! What if: engines on machines that one does not have, and every combination of what is varied.
 
+use std::cell::LazyCell;
+
 use bench::units;
 use serde_json::{Value, json};
 use simulate::{Report, run_with_progress};
@@ -57,9 +59,12 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let shape = Shape::of(&runs.iter().map(settings).collect::<Vec<_>>());
     let panel =
         |(run, report): &(&Run, &Report)| (shape.words(&settings(run)), report.timeline.clone());
-    let drawn = picture::draw(&done.iter().map(panel).collect::<Vec<_>>(), &shape.shared);
+    let panels = || done.iter().map(panel).collect::<Vec<_>>();
+    let drawn = LazyCell::new(|| picture::draw(&panels(), &shape.shared));
     // If nothing was simulated to its end, there is none, and an older one stays.
-    if let (Some(svg), Some((_, picture))) = (&mut svg, html::picture(&drawn)) {
+    if let Some(svg) = &mut svg
+        && let Some((_, picture)) = html::picture(&drawn)
+    {
         svg.write(&picture)?;
     }
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();

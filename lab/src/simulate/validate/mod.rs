@@ -96,11 +96,11 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     let watch = Watch::begin();
     run_for_real(&mut cases, rounds, output)?;
     let others = others_share(&watch.end(false, false), kernel::online_cpus(&machine));
+    cases.retain(|case| !case.seen.is_empty());
     let models = models(&cases, rounds, output);
     for (case, model) in cases.iter_mut().zip(models) {
         case.pairs = pairs(&case.seen, &model);
     }
-    cases.retain(|case| !case.seen.is_empty());
     print(&cases, output);
     if let Some(share) = others.filter(|share| *share > OTHERS_MAX) {
         output.note(format!(

@@ -14,8 +14,8 @@ use simulate::histogram::Summary;
 use simulate::ours::report::{Callbacks, Report};
 use simulate::ours::{Group, Options, Role};
 
-/// Runs the threads in a domain of their own with this engine, and counts what the model does too
-/// and a person reads off it.
+/// Runs the threads in a domain of their own with this engine. Its report has only what the
+/// figures of `rcu simulate --validate` are made of.
 ///
 /// # Errors
 /// If a thread cannot be started.
