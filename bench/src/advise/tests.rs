@@ -219,6 +219,7 @@ fn names_are_unique_and_descriptions_are_one_line() {
             for text in [family, idea, reader_cost, limits] {
                 assert!(!text.is_empty() && !text.contains('\n'), "{}: {text:?}", design.name);
             }
+            assert!(reader_cost.starts_with(char::is_uppercase), "{}: {reader_cost}", design.name);
             let lines = design.program.lines().count();
             assert!((5..=22).contains(&lines), "{workload:?} {}: {lines} lines", design.name);
         }

@@ -2,11 +2,14 @@
 //!
 //! Reading order: [`run`] says what is measured when; [`race`] runs designs against each other,
 //! [`rank`] compares them by the rule of [`decide`] and the table of [`simplicity`], [`sweep`]
-//! changes one thing at a time, [`verdict`] puts it into words, with what [`tree`] says and
-//! measures of counters and references, and [`remarks`] of indexes, large values and code to paste;
-//! [`report`] shows it and writes it as JSON; sentences are in [`TEXTS`].
+//! changes one thing at a time, [`curves`] the threads for all designs, [`verdict`] puts it into
+//! words, with what [`tree`] says of counters and references, for which [`leaves`] has the figures,
+//! and [`remarks`] of indexes, large values and code to paste; [`report`] shows it and writes it as
+//! JSON; sentences are in [`TEXTS`].
 
+mod curves;
 mod decide;
+mod leaves;
 mod race;
 mod rank;
 mod remarks;

@@ -19,11 +19,12 @@ use crate::plot::{self, Axis, Interval, Line, Scale};
 use crate::record::Block;
 
 use super::TEXTS;
+use super::curves::Curves;
+use super::leaves::LeafFigure;
 use super::rank::{By, Place, Ranking};
 use super::run::Run;
 use super::simplicity::TABLE;
-use super::sweep::{Curves, Point, Sweep};
-use super::tree::LeafFigure;
+use super::sweep::{Point, Sweep};
 use super::verdict::Advice;
 use super::{remarks, tree, verdict};
 

@@ -9,7 +9,7 @@ use bench::slices::RunVerdict;
 
 use super::race::{Rounds, Track};
 use super::report::Report;
-use super::sweep::{self, Curves, Over, Point, Sweep};
+use super::sweep::{self, Over, Point, Sweep};
 use super::{AdviseArgs, Part};
 use crate::machine::Machine;
 use crate::output::Output;
@@ -29,9 +29,6 @@ const ROUNDS_OF_SWEEP: [u32; 2] = [3, 6];
 
 /// Where the large table does not fit the caches, this many keys with their values do.
 const KEYS_SMALL: usize = 1_000;
-
-/// Reads in the mixed workload of curves, in per cent.
-const MIXED_PERCENT: f64 = 90.0;
 
 /// The keys of a table.
 pub(super) type Keys = Arc<[Box<[u8]>]>;
@@ -124,26 +121,8 @@ impl Run<'_> {
         }
     }
 
-    /// Races all designs at each number of threads of the range, if one is given; after Ctrl-C, and
-    /// where `--quick` has no time left, with the points that are whole. Without it all points are
-    /// run, however long they take.
-    fn curves(&self, track: &mut Track<'_, '_>) {
-        let Some(from) = self.workload.threads_from() else { return };
-        track.deadline = track.deadline.filter(|_| self.args.quick);
-        for (load, workload, keys) in loads(&self.workload, &self.tables()) {
-            let plan = self.plan(&keys, &workload);
-            let mut contenders = track.prepare(workload.measured(), &[], &plan);
-            let counts = sweep::counts(from, workload.threads).into_iter().map(f64::from);
-            let (over, load_of) = ((Over::Threads, counts), (&workload, &keys));
-            let points = self.points(over, load_of, &mut contenders, track);
-            let sweep = Sweep { over: Over::Threads, own: workload.threads.into(), points };
-            let (reads_percent, keys) = (workload.reads_percent, keys.len() as u64);
-            track.report.curves.push(Curves { load, reads_percent, keys, sweep });
-        }
-    }
-
     /// The keys of each table: where nothing is said of keys, one fits the caches.
-    fn tables(&self) -> Vec<Keys> {
+    pub(super) fn tables(&self) -> Vec<Keys> {
         let all = &self.keys.list;
         let mut tables = vec![Arc::clone(all)];
         if self.workload.has_small_table() && all.len() > 4 * KEYS_SMALL {
@@ -156,7 +135,7 @@ impl Run<'_> {
 
     /// Races these contenders at each of `values`; stops after Ctrl-C, and when time is up, with
     /// the points that are whole.
-    fn points(
+    pub(super) fn points(
         &self,
         (over, values): (Over, impl IntoIterator<Item = f64>),
         (workload, keys): (&Workload, &Keys),
@@ -238,48 +217,5 @@ impl Run<'_> {
             total += self.sweep_rounds().duration(leaders) * points as u32;
         }
         total
-    }
-
-    /// How many points all curves have.
-    fn curve_points(&self) -> u32 {
-        let loads = loads(&self.workload, &self.tables()).len();
-        let points = |from| sweep::counts(from, self.workload.threads).len() * loads;
-        self.workload.threads_from().map_or(0, points) as u32
-    }
-}
-
-/// The workloads: read only and mixed with the first table; as given with a second one, which is
-/// there unless keys are given. A queue is always mixed.
-fn loads(own: &Workload, tables: &[Keys]) -> Vec<(&'static str, Workload, Keys)> {
-    let reading = |reads_percent| Workload { reads_percent, ..own.clone() };
-    if own.kind == Kind::Queue {
-        return vec![("mixed", own.clone(), Arc::clone(&tables[0]))];
-    }
-    let loads = [("read only", reading(100.0)), ("mixed", reading(MIXED_PERCENT))];
-    let mut loads: Vec<_> =
-        loads.into_iter().map(|(name, load)| (name, load, Arc::clone(&tables[0]))).collect();
-    if let [_, large] = tables {
-        loads.push(("large", own.clone(), Arc::clone(large)));
-    }
-    loads
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_second_table_is_raced_as_given_and_a_queue_is_always_mixed() {
-        let tables = [1, 5].map(|keys| -> Keys { vec![Box::from(*b"key"); keys].into() });
-        let own = Workload::built_in();
-        let of = |own: &Workload, tables: &[Keys]| -> Vec<_> {
-            let loads = loads(own, tables).into_iter();
-            loads.map(|(name, load, keys)| (name, load.reads_percent, keys.len())).collect()
-        };
-        let expected = [("read only", 100.0, 1), ("mixed", 90.0, 1), ("large", 99.0, 5)];
-        assert_eq!(of(&own, &tables), expected);
-        assert_eq!(of(&own, &tables[..1]), expected[..2]);
-        let queue = Workload { kind: Kind::Queue, reads_percent: 50.0, ..own };
-        assert_eq!(of(&queue, &tables[..1]), [("mixed", 50.0, 1)]);
     }
 }

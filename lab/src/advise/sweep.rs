@@ -2,9 +2,6 @@
 //!
 //! A ranking holds for one share of reads and one number of threads. A user's share is a guess, or
 //! changes next year, so the page says from where on another design is the better one.
-//!
-//! Curves are sweeps over threads of every design, from few threads to many, in three workloads.
-//! What scales and what does not shows in their shape, where a ranking has one number of threads.
 
 use std::collections::BTreeSet;
 
@@ -23,9 +20,6 @@ const READ_SHARES: [f64; 5] = [100.0, 99.9, 99.0, 90.0, 50.0];
 /// How many designs go into a sweep. More take longer and tell less.
 const LEADERS_MAX: usize = 6;
 const LEADERS_MAX_QUICK: usize = 4;
-
-/// Up to so many numbers of threads each is run; of more, each is twice the one before.
-const EACH_MAX: u32 = 8;
 
 /// What is changed in a sweep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -62,25 +56,6 @@ pub(super) struct Sweep {
     pub(super) own: f64,
     /// In the order in which they were run.
     pub(super) points: Vec<Point>,
-}
-
-/// The curves of a workload.
-#[derive(Clone, Debug, serde::Serialize)]
-pub(super) struct Curves {
-    /// `read only`, `mixed`, or `large`.
-    pub(super) load: &'static str,
-    pub(super) reads_percent: f64,
-    pub(super) keys: u64,
-    #[serde(flatten)]
-    pub(super) sweep: Sweep,
-}
-
-impl Curves {
-    pub(super) fn title(&self) -> String {
-        let Curves { load, reads_percent, keys, .. } = self;
-        let (reads, keys) = (units::percent(*reads_percent), units::count(*keys));
-        format!("Curves, {load}: {reads} % reads, {keys} keys; millions of operations per second")
-    }
 }
 
 /// A change of the workload with which another design is the best.
@@ -180,15 +155,6 @@ pub(super) fn running_order(values: &[f64], own: f64) -> Vec<f64> {
 /// The numbers of threads that are tried.
 pub(super) fn thread_counts(own: u32, cpus: u32) -> Vec<f64> {
     BTreeSet::from([1, own, cpus, 2 * cpus]).into_iter().map(f64::from).collect()
-}
-
-/// The numbers of threads of a range, the first and the last among them.
-pub(super) fn counts(from: u32, to: u32) -> Vec<u32> {
-    if to - from < EACH_MAX {
-        return (from..=to).collect();
-    }
-    let doubled = std::iter::successors(Some(from), |count| count.checked_mul(2));
-    doubled.take_while(|count| *count < to).chain([to]).collect()
 }
 
 /// The designs worth a sweep: `choice`, which is recommended, the first of each family, since it is
@@ -448,13 +414,5 @@ mod tests {
         assert_eq!(thread_counts(2, 2), [1.0, 2.0, 4.0]);
         assert_eq!(thread_counts(3, 2), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(thread_counts(1, 1), [1.0, 2.0]);
-    }
-
-    #[test]
-    fn a_short_range_has_each_number_and_a_long_one_each_doubled() {
-        assert_eq!(counts(1, 4), [1, 2, 3, 4]);
-        assert_eq!(counts(2, 9), [2, 3, 4, 5, 6, 7, 8, 9]);
-        assert_eq!(counts(1, 24), [1, 2, 4, 8, 16, 24]);
-        assert_eq!(counts(1, 1024).len(), 11);
     }
 }
