@@ -218,11 +218,13 @@ impl<'r> Thread<'r> {
         self.arrive();
         self.repeat(|thread| {
             thread::scope(|scope| {
-                let started = scope.spawn(|| {
+                let body = || {
                     let reader = thread.run.domain.reader();
                     thread.resume();
                     thread.read_for(&reader, section_and_gap_ns, life_ns);
-                });
+                };
+                let started = thread::Builder::new().stack_size(STACK_BYTES);
+                let started = started.spawn_scoped(scope, body).expect("a thread can be started");
                 // By itself the scope would not wait until it has unregistered.
                 started.join().expect("readers do not panic");
             });

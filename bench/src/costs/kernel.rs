@@ -50,7 +50,7 @@ pub(super) fn register_membarrier() -> Result<(), Missing> {
 /// One private expedited membarrier.
 pub(super) fn heavy_fence() {
     let fenced = membarrier(MembarrierCommand::PrivateExpedited);
-    assert!(fenced.is_ok(), "refused it was not when it was registered");
+    assert!(fenced.is_ok(), "the kernel has registered this process for it");
 }
 
 /// Something that sleeps, once for each count, beside so many threads of its own; how long each
@@ -121,13 +121,14 @@ fn wake_up(
                 spin_until(false, || parked.load(Ordering::Relaxed) >= round);
                 let announced = Instant::now();
                 spin_until(false, || announced.elapsed() >= UNTIL_PARKED);
+                woken_at.store(0, Ordering::Relaxed);
                 let before = base.elapsed().as_nanos() as u64;
                 sleeper.thread().unpark();
                 let after = base.elapsed().as_nanos() as u64;
                 let mut ran_at = 0;
                 spin_until(false, || {
                     // Acquire, of the Release above.
-                    ran_at = woken_at.swap(0, Ordering::Acquire);
+                    ran_at = woken_at.load(Ordering::Acquire);
                     ran_at > 0
                 });
                 took_ns += timed(before, after, ran_at);

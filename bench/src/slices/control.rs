@@ -68,6 +68,8 @@ const AT_ONCE: usize = 25;
 /// would take milliseconds for each turn.
 const THROWS: u64 = 16;
 const THROWN_WITHIN: Duration = Duration::from_micros(500);
+/// On a line that nobody passes any more.
+const DOWN: u64 = u64::MAX;
 /// How often a thread checks the line between two looks at the clock.
 const LOOKS: u32 = 256;
 /// Two times count as one distance up to this ratio. Of 160 throws between the same CPUs the
@@ -263,17 +265,21 @@ impl Ball {
         true
     }
 
-    /// Waits until it was passed `times` times. Returns whether that was in time: threads that have
-    /// begun at once give up at once.
+    /// Waits until it was passed `times` times. Returns whether that was in time. The first thread
+    /// to give up lets it fall for all: one that comes late does not wait as long again.
     fn wait(&self, times: u64, begin: Instant) -> bool {
         let mut looks = 0_u32;
-        while self.0.load(Ordering::Acquire) < times {
+        loop {
+            let thrown = self.0.load(Ordering::Acquire);
+            if thrown >= times {
+                return thrown != DOWN;
+            }
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(LOOKS) && begin.elapsed() > THROWN_WITHIN {
+                self.put(DOWN);
                 return false;
             }
         }
-        true
     }
 }
 
@@ -396,6 +402,7 @@ mod tests {
         assert!(way.is_none_or(|ticks| ticks > 0));
         ball.reset();
         assert_eq!((ball.throw(0), ball.throw(1), ball.throw(2)), (None, None, None));
+        assert_eq!(ball.0.load(Ordering::Relaxed), DOWN, "those who come late throw no more");
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn load(lesson: &str, geometry: &Geometry) -> Load {
 /// The suite, ready to run: the lessons of these names, or all if none is named.
 ///
 /// # Errors
-/// If a form is named that there is not.
+/// If a lesson or a form is named that there is not.
 pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Result<Suite, Error> {
     let lessons = SUITES.cache.chosen(groups)?;
     let (chosen, base) = options.choose(&Form::ALL, |form| form.name(), &SUITES.cache.bases)?;

@@ -50,7 +50,7 @@ pub struct Table {
 pub(super) type Shown = (&'static str, &'static str, &'static str);
 
 /// The suite of these figures, ready to run: what measures each part of them, one after the other,
-/// of rivals that are compiled in and asked for. `what` they are has no ratios.
+/// of rivals that are compiled in and asked for. They have no ratios, says an error of `what`.
 pub(super) fn suite(
     name: &'static str,
     what: &str,
