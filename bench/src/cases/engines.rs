@@ -319,8 +319,11 @@ impl<'b> Reader<'b> {
         // Relaxed: see `Bench::run_out_of_probes`.
         if self.bench.is_probing.load(Ordering::Relaxed) {
             let (probes, queued) = (Arc::clone(&self.probes), Instant::now());
-            let record = move || record(&mut probes.lock(), queued.elapsed());
-            let called = self.bench.domain.call(record);
+            let called = self.bench.domain.call(move || {
+                // Read before the lock is taken: to wait for that is no part of it.
+                let took = queued.elapsed();
+                record(&mut probes.lock(), took);
+            });
             called.expect("there is no limit");
         }
     }
