@@ -320,7 +320,7 @@ impl<'b> Reader<'b> {
         if self.bench.is_probing.load(Ordering::Relaxed) {
             let (probes, queued) = (Arc::clone(&self.probes), Instant::now());
             let called = self.bench.domain.call(move || {
-                // Before the lock: who waits for it took no longer to be called.
+                // Read before the lock is taken: to wait for that is no part of it.
                 let took = queued.elapsed();
                 record(&mut probes.lock(), took);
             });

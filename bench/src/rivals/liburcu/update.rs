@@ -156,8 +156,8 @@ impl Caller for Calls {
         let marks =
             || QUEUED.compare_exchange(sum, sum + count, Ordering::Relaxed, Ordering::Relaxed);
         assert!(count <= BURST && marks().is_ok(), "a head is queued once at a time");
-        // SAFETY: there are so many callbacks, none of which is queued: all that ever were have run,
-        // and nobody else finds that so until these have, too. This thread is registered.
+        // SAFETY: there are so many callbacks, and none of them is queued: all that ever were have
+        // run, and nobody else finds that so until these have, too. This thread is registered.
         unsafe { rivals_calls_queue(count) };
     }
 
