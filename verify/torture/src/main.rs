@@ -23,8 +23,6 @@
 //! thread sees it; [`fixture`] has all threads with their parts; [`watch`] ends the run, hung or
 //! not; [`report`] tells, on a [`screen`].
 
-#![allow(rustdoc::private_intra_doc_links)]
-
 mod arena;
 mod canary;
 mod fixture;

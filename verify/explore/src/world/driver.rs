@@ -86,7 +86,7 @@ pub(super) struct Drive {
 /// The bits that a mutant leaves of a number.
 pub(super) fn number_mask(scenario: &Scenario, mutant: &str) -> Option<u32> {
     match mutant {
-        "one-pass-after-a-turn" => Some((1 << scenario.start().number_bits) - 1),
+        "one-pass-after-a-turn" => Some(u32::MAX >> (32 - scenario.start().number_bits)),
         "phase-bit" => Some(1),
         _ => None,
     }

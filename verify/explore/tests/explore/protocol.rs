@@ -30,3 +30,11 @@ fn too_many_states_are_said_to_be_so() {
     let scenario = GRACE_PERIODS.named("one-reader").expect("it exists");
     assert_eq!(scenario.explore(Model::Tso, None, 10), Verdict::LimitReached);
 }
+
+/// The mask of 32 bits overflowed.
+#[test]
+fn numbers_of_all_bits_are_cut_to_what_they_are() {
+    let scenario = GRACE_PERIODS.named("one-reader").expect("it exists");
+    let verdict = scenario.explore(Model::Tso, Some("one-pass-after-a-turn"), LIMIT);
+    assert!(verdict.is_safe(), "{verdict}");
+}

@@ -80,7 +80,7 @@ impl Tally {
         });
     }
 
-    /// The library has taken an object of so many bytes; or it has refused this, and may not have.
+    /// Counts an object of so many bytes if the library took it; that it was refused is a fault.
     pub(crate) fn expect_admitted(&self, bytes: usize, is_taken: bool, what: &str) {
         if is_taken {
             self.admitted(bytes);
