@@ -93,7 +93,8 @@ fn relocated_pages(from: usize, bytes: usize) -> Option<(*mut c_void, usize)> {
     // SAFETY: the executable's headers, which stay.
     let headers = unsafe { std::slice::from_raw_parts(first.as_ptr(), count) };
     let of_kind = |kind| headers.iter().find(|header| header.p_type == kind);
-    let base = place.wrapping_sub(of_kind(libc::PT_PHDR)?.p_vaddr as usize);
+    // One that does not say where they belong is where it was linked to be.
+    let base = of_kind(libc::PT_PHDR).map_or(0, |own| place.wrapping_sub(own.p_vaddr as usize));
     let relro = of_kind(libc::PT_GNU_RELRO)?;
     // SAFETY: `sysconf` has no preconditions.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use elf::{dynamic, exports, relocations, segments, values};
 
-use crate::program::{FLAVORS, Whose, aborts, compile, compile_for, run};
+use crate::program::{FLAVORS, Whose, aborts, compile, compile_for, run, succeeds};
 use xtask::needs::{self, debian_libraries, libraries_0_15};
 
 const LIBRARIES: [&str; 8] = ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds", "-common"];
@@ -226,6 +226,24 @@ fn copies_of_the_flavour_s_structure_are_completed() {
             }
         }
     }
+}
+
+/// The library took such a copy for writable, and the program ended before `main`.
+#[test]
+fn a_copy_is_completed_in_a_program_that_does_not_say_where_its_headers_are() {
+    needs::or_return!();
+    let Some(lld) = lld() else { return };
+    let options = ["-fno-pie", "-no-pie", "-fuse-ld=lld", &lld, "-DMEMBERS_OF_0_14"];
+    let program = compile_for("memb", "abi/flavor_copy.c", Whose::Ours, &options);
+    let has_entry = || segments(&program).iter().any(|line| line.starts_with("PHDR"));
+    assert!(has_entry());
+    // Its kind, which is the first thing of the first header, becomes that of no segment. By a
+    // process, so that no other one has the file open for writing when the program is started.
+    let mut erase = std::process::Command::new("dd");
+    erase.args(["if=/dev/zero", "bs=1", "count=4", "seek=64", "conv=notrunc", "status=none"]);
+    succeeds(erase.arg(format!("of={}", program.display())));
+    assert!(!has_entry());
+    assert_eq!(run(&program, Whose::Ours, &["128"]), "ok\n");
 }
 
 /// The option of gcc that names the Rust toolchain's lld, if there is one.
