@@ -556,8 +556,8 @@ mod tests {
 
         fn yields() {}
 
-        /// The thread in `run` sleeps first, and meanwhile the other one acts until it has been long
-        /// enough. Handlers come when that one sleeps.
+        /// The thread in `run` sleeps first, and meanwhile the other one acts, until it has been
+        /// long enough. Handlers come when that one sleeps.
         fn sleep_ticks(_: u64) {
             let slept = SLEPT.fetch_add(1, Relaxed);
             assert!(slept < 1_000, "the torture does not end");
