@@ -175,16 +175,15 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// [`user_exit`](Self::user_exit) first. Call it before the handler turns interrupts on.
     pub fn irq_enter(&self) -> Interrupt {
         // Only words: an NMI may have come while the CPU's own part is being used.
-        let cpu = self.cpus.get(self.platform.this_cpu()).filter(|cpu| cpu.is_online());
-        let was_extended = cpu.is_some_and(|cpu| {
-            cpu.note(Hook::IrqEnter);
-            let was_extended = cpu.seen.words.is_extended();
-            if was_extended {
-                cpu.seen.words.leave();
-            }
-            was_extended
-        });
-        Interrupt { was_extended, is_of_this_cpu: PhantomData }
+        let mut interrupt = Interrupt { was_extended: false, is_of_this_cpu: PhantomData };
+        let cpu = self.cpus.get(self.platform.this_cpu());
+        let Some(cpu) = cpu.filter(|cpu| cpu.is_online()) else { return interrupt };
+        cpu.note(Hook::IrqEnter);
+        interrupt.was_extended = cpu.seen.words.is_extended();
+        if interrupt.was_extended {
+            cpu.seen.words.leave();
+        }
+        interrupt
     }
 
     /// The handler ends. Returns whether the tick must go on if the CPU returns to idle or user

@@ -18,9 +18,9 @@
 //! **No callback runs, and no cookie is done, before every section has ended that had begun when
 //! the callback was queued or the cookie was handed out.** A section is a stretch of kernel code in
 //! which preemption stays off (with a compiler fence at both ends, or what has the effect of one),
-//! on a CPU that is neither idle nor in user mode; or an interrupt
-//! handler between its two hooks, but not across a [`tick`](Kernel::tick), which may end there what
-//! began before. On a CPU that is not online there is no section, not even in an NMI.
+//! on a CPU that is neither idle nor in user mode; or an interrupt handler between its two hooks,
+//! but not across a [`tick`](Kernel::tick), which may end there what began before. On a CPU that is
+//! not online there is no section, not even in an NMI.
 //!
 //! # Who accesses what
 //! - A CPU's *own* part (its queue, what it has noticed): that CPU, with interrupts off; once it is

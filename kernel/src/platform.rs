@@ -13,11 +13,11 @@
 /// - [`this_cpu`](Self::this_cpu) returns a number that no other CPU has, and the same one as long
 ///   as interrupts are off.
 /// - While an [`IrqGuard`](Self::IrqGuard) lives, nothing else runs on its CPU except an NMI, and
-///   the thread that holds it stays on that CPU. The compiler moves no access to memory across its
-///   beginning or its end: in `asm!`, no `nomem` where interrupts go off or on.
+///   the thread that holds it stays on that CPU. Where interrupts go off or on, the compiler moves
+///   no access to memory across: `asm!` there has no `nomem`.
 /// - No function here calls a function of the `Kernel`, except [`wait`](Self::wait), which calls
-///   `done`, and passes through the scheduler and its hooks between two such calls. (An interrupt
-///   or another thread that runs meanwhile does not count as such a call.)
+///   `done`, and outside of `done` may pass through the scheduler, with its hooks. (An interrupt or
+///   another thread that runs meanwhile does not count as such a call.)
 /// - An NMI calls no function of the `Kernel` except `nmi_enter`, `nmi_exit`, `cookie`, `poll`,
 ///   `snapshot` and `cpu_snapshot`. These call [`this_cpu`](Self::this_cpu) and
 ///   [`irq_off`](Self::irq_off) there, perhaps within another call of them.

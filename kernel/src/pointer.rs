@@ -9,8 +9,8 @@ use crate::head::Head;
 ///
 /// # Safety
 /// The functions do what they say. The object stays where it is as long as it exists, one owner
-/// alone has it, and nothing else touches its head. If the owner is `Send` and `Sync`, readers on
-/// several CPUs may have a [`Ref`](Self::Ref) of the same object at the same time.
+/// alone has it, and nothing else touches its head. Several readers may have a [`Ref`](Self::Ref)
+/// of the same object at the same time: on several CPUs, if the owner is `Send` and `Sync`.
 pub unsafe trait NonNullPtr: 'static {
     /// What a raw pointer points to.
     type Target;

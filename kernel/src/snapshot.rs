@@ -35,7 +35,7 @@ pub struct CpuSnapshot {
     pub callbacks: u64,
     /// The bytes that their objects count for.
     pub bytes: u64,
-    /// The last four hooks, the newest first; one that comes again at once counts once.
+    /// The last four hooks, the newest first; one that comes several times in a row counts once.
     /// [`Kernel::call`] is not among them.
     pub hooks: [Hook; 4],
 }

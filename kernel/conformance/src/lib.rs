@@ -179,7 +179,8 @@ pub type HeadOf<M> = <<M as Machine>::Rcu as Rcu>::Head;
 ///
 /// # Safety
 /// While an [`IrqsOff`](Self::IrqsOff) lives, the thread stays on its CPU, and nothing else runs
-/// there: no other thread, no callback, no handler but an NMI's. No two CPUs have one number.
+/// there: no other thread, no callback, no handler but an NMI's. Where interrupts go off or on, the
+/// compiler moves no access to memory across. No two CPUs have one number.
 /// [`TORTURE`](Self::TORTURE) is the only one over its CPUs. So no two owners take one object.
 pub unsafe trait Machine: Sized + 'static {
     /// The RCU that is tested.

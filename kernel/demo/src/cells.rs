@@ -12,7 +12,8 @@ use crate::torture::TORTURE;
 
 static CELL: RcuOption<Owner, Board> = RcuOption::new_none();
 
-// SAFETY: a `Section` is one for the kernel's readers; simulated NMIs update nothing.
+// SAFETY: a `Section` is one for the kernel's readers, with its compiler fences; simulated NMIs
+// update nothing.
 unsafe impl Domain for Board {
     type Section = Section;
 

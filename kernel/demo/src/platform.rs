@@ -180,9 +180,10 @@ unsafe impl Rcu for Ours {
 pub(crate) struct Board;
 
 // SAFETY: each hart has its own `tp`. With interrupts off nothing else runs on it but what
-// `torture::nmi` simulates, which calls what an NMI may. Threads stay on their hart, each with a
-// number of its own; a section counts `preempt_off`; `wait` returns as it says. No function here
-// calls a hook.
+// `torture::nmi` simulates, which calls what an NMI may; no `asm!` that turns them off or on has
+// `nomem`. Threads stay on their hart, each with a number of its own; a section counts
+// `preempt_off`; `wait` returns as it says. No function here calls a hook but `wait`, whose thread
+// sleeps between two calls of `done`.
 unsafe impl Platform for Board {
     type IrqGuard = IrqsOff;
 

@@ -319,7 +319,7 @@ impl<A: Store, S: Steps> OnDemand<A, S> {
             return;
         }
         host.touch(SHARED, Access::Lock);
-        // None is before another: each comes after the one that began last.
+        // Moves none back: nobody has needed one after the next.
         self.wanted[..=urgency as usize].fill(number);
         if is_first {
             self.wanted_by = cpu;

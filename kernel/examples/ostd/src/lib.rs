@@ -48,10 +48,10 @@ static IDLE: [AtomicBool; CPUS] = [const { AtomicBool::new(false) }; CPUS];
 /// What the crate asks of a kernel, and the domain of its cells.
 struct Ostd;
 
-// SAFETY: tasks stay on their CPU, and nothing of this kernel interrupts one with interrupts off. A
-// task has its address to itself. No function here calls a hook but `wait`, in which `yields` does,
-// between two calls of `done`. `is_preemptible` panics where it would say no: its callers ask it
-// before anything else.
+// SAFETY: tasks stay on their CPU, and nothing of this kernel interrupts one with interrupts off,
+// which ostd turns off and on by `asm!` without `nomem`. A task has its address to itself. No
+// function here calls a hook but `wait`, between two calls of `done`: in `yields`, or as it sleeps.
+// `is_preemptible` panics where it would say no: its callers ask it before anything else.
 unsafe impl Platform for Ostd {
     type IrqGuard = DisabledLocalIrqGuard;
 
@@ -99,7 +99,8 @@ unsafe impl Platform for Ostd {
 }
 
 // SAFETY: ostd switches no task while preemption is disabled, and `yields` calls no hook then. The
-// guard stays on its task. `call` passes on what it gets.
+// guard stays on its task, and on riscv64 counts with interrupts off, which the compiler moves
+// nothing across. `call` passes on what it gets.
 unsafe impl Domain for Ostd {
     type Section = DisabledPreemptGuard;
 

@@ -17,7 +17,7 @@ use core::hash::Hash;
 use std::collections::VecDeque;
 
 use grace::Urgency;
-use kernel::engine::{Access, Callback, Engine, Host, Line, Mode};
+use kernel::engine::{Callback, Engine, Host, Mode};
 use serde::Deserialize;
 
 use crate::choice::Choice;
@@ -153,8 +153,6 @@ impl Host for Called<'_> {
         self.outside.has_timer &= self.choice.borrow_mut().choose(2) == 1;
         self.tell(|| "needs the timer no more".into());
     }
-
-    fn touch(&mut self, _: Line, _: Access) {}
 
     fn is_over_budget(&self) -> bool {
         self.choice.borrow_mut().choose(2) == 1
