@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
 
 use quiescence::liburcu_readers::Vain;
-use quiescence::liburcu_readers::system::{wait as sleep, wake_all};
+use quiescence::liburcu_readers::system::{futex_wait, futex_wake};
 
 use super::{may_wait, scan};
 use crate::errno_guard::with_errno;
@@ -71,7 +71,7 @@ pub(super) fn wake() {
     // AcqRel: pairs with the runner's exchanges [HP-3]: its next scan sees what comes before this.
     match STATE.swap(WANTED, AcqRel) {
         ABSENT => with_errno(start),
-        ASLEEP => with_errno(|| wake_all(&STATE)), //~ hazard-wake
+        ASLEEP => with_errno(|| futex_wake(&STATE, true)), //~ hazard-wake
         _ => {}
     }
 }
@@ -110,14 +110,14 @@ fn run() -> ! {
         let found = scan();
         // AcqRel: pairs with the load in `wait_for_room`: that thread sees the room.
         SCANS.fetch_add(1, AcqRel);
-        wake_all(&SCANS);
+        futex_wake(&SCANS, true);
         if found {
-            sleep(&HURRY, hurry, Some(COMPANY));
+            futex_wait(&HURRY, true, hurry, Some(COMPANY));
         }
         // AcqRel, Acquire: as above.
         if STATE.compare_exchange(LOOKING, ASLEEP, AcqRel, Acquire).is_ok() {
             while STATE.load(Acquire) == ASLEEP {
-                sleep(&STATE, ASLEEP, None); // until a scan is requested
+                futex_wait(&STATE, true, ASLEEP, None); // until a scan is requested
             }
         }
     }
@@ -147,8 +147,8 @@ pub(super) fn wait_for_room(number: usize, is_room: impl Fn() -> bool) {
             }
             // AcqRel: pairs with the load in `run`.
             HURRY.fetch_add(1, AcqRel);
-            wake_all(&HURRY);
-            sleep(&SCANS, scans, Some(left));
+            futex_wake(&HURRY, true);
+            futex_wait(&SCANS, true, scans, Some(left));
         }
     };
     with_errno(wait);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use quiescence::liburcu_readers::system::{wait as sleep, wake_all};
+use quiescence::liburcu_readers::system::{futex_wait, futex_wake};
 
 use super::{Work, Workqueue};
 
@@ -59,7 +59,7 @@ impl Completion {
         // Release: pairs with the Acquire in `wait`: the waiter sees everything that ran before.
         // Acquire: with several queues, the last marker passes on what the others released.
         if left.fetch_sub(1, AcqRel) == 1 {
-            wake_all(left);
+            futex_wake(left, true);
         }
     }
 
@@ -68,7 +68,7 @@ impl Completion {
             // Acquire: as above.
             match self.left.load(Acquire) {
                 0 => return,
-                left => _ = sleep(&self.left, left, None),
+                left => _ = futex_wait(&self.left, true, left, None),
             }
         }
     }

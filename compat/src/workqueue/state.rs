@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
 
-use quiescence::liburcu_readers::system::{wait as sleep, wake_all};
+use quiescence::liburcu_readers::system::{futex_wait, futex_wake};
 
 /// Request: end when no items are left.
 const STOP: u32 = 1 << 0;
@@ -40,7 +40,7 @@ impl State {
         {
             value = now;
         }
-        wake_all(&self.0);
+        futex_wake(&self.0, true);
     }
 
     /// Sleeps until any of `bits` is set, or until all are clear.
@@ -50,7 +50,7 @@ impl State {
             if (value & bits != 0) == set {
                 return;
             }
-            sleep(&self.0, value, None);
+            futex_wait(&self.0, true, value, None);
         }
     }
 
@@ -81,7 +81,7 @@ impl State {
             if value & ASLEEP == 0 || value & (STOP | PAUSE) != 0 || work() {
                 break;
             }
-            sleep(&self.0, value, None);
+            futex_wait(&self.0, true, value, None);
         }
         // Relaxed: only the worker waits by this bit; another thread may have cleared it already.
         self.0.fetch_and(!ASLEEP, Relaxed);

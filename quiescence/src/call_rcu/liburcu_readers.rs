@@ -68,13 +68,13 @@ pub unsafe fn leave_thread() {
 #[doc(hidden)] // for `compat`, as is the module below
 pub use grace::vain::Vain;
 
-/// What `compat` asks of the system as the library does.
+/// What `compat` asks of the system as the library does. The futex is the kernel's: its twin has a
+/// lock, which a thread that forks holds.
 #[doc(hidden)]
 pub mod system {
     #[cfg(target_os = "linux")]
-    pub use crate::os::calls::keeping_errno;
+    pub use crate::os::calls::{futex_wait, futex_wake, keeping_errno};
     pub use crate::os::environment::{complain, say, with};
-    pub use crate::os::futex::{wait, wake_all};
     #[cfg(all(unix, not(miri)))]
     pub use crate::os::signals::{block, restore, without};
 }

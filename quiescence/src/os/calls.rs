@@ -48,12 +48,7 @@ pub(crate) fn thread_id() -> u32 {
 
 /// Sleeps while the word has this value, for `most` at most. Whether that time is over: whatever
 /// else has woken it the caller finds by looking.
-pub(crate) fn futex_wait(
-    word: &AtomicU32,
-    is_private: bool,
-    value: u32,
-    most: Option<Duration>,
-) -> bool {
+pub fn futex_wait(word: &AtomicU32, is_private: bool, value: u32, most: Option<Duration>) -> bool {
     let operation = libc::FUTEX_WAIT | if is_private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
     // Too long for the kernel is for ever.
     let most = most.and_then(|most| {
@@ -68,7 +63,7 @@ pub(crate) fn futex_wait(
 }
 
 /// Wakes all that sleep on the word.
-pub(crate) fn futex_wake(word: &AtomicU32, is_private: bool) {
+pub fn futex_wake(word: &AtomicU32, is_private: bool) {
     let operation = libc::FUTEX_WAKE | if is_private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
     let word = std::ptr::from_ref(word).cast::<u32>(); // as in `futex_wait`
     // It can fail for a bad address only, and this one is a reference's.

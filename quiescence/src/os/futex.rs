@@ -29,7 +29,7 @@ fn is_portable() -> bool {
 ///
 /// Returns whether it has slept until `most` ran out.
 #[inline(never)]
-pub fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
+pub(crate) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
     #[cfg(target_os = "linux")]
     if !is_portable() {
         return futex_wait(word, true, value, most);
@@ -55,7 +55,7 @@ pub(crate) fn wake_shared(word: &AtomicU32) {
 }
 
 /// Wakes the threads that sleep on `word`. The word must have been changed before.
-pub fn wake_all(word: &AtomicU32) {
+pub(crate) fn wake_all(word: &AtomicU32) {
     wake(word, true);
 }
 
