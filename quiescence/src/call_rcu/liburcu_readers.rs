@@ -182,12 +182,8 @@ impl LiburcuDomain {
     /// Whether closures and objects are queued in the domain: those of the calling thread, or of
     /// all threads.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
-        // A thread that ends adds to queues that all share.
-        if own_only && thread::notice_end() {
-            self.core.queues.all().iter().any(|queue| queue.is_own() && !queue.is_empty())
-        } else {
-            !self.core.queues.is_empty()
-        }
+        let own_only = own_only && thread::notice_end(); // one that ends adds to shared queues
+        !self.core.queues.is_empty(own_only)
     }
 
     /// Waits until the closures and objects that are queued in the domain, by the calling thread or

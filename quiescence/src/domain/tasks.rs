@@ -228,7 +228,7 @@ impl<K: DomainTag> RoomWaiter<K> {
         if admitted
             || !is_attended
             || running::holds_up_worker()
-            || self.waiter.core().queues.is_empty()
+            || self.waiter.core().queues.is_empty(false)
         {
             self.waiter.forget();
             return Poll::Ready(admitted);

@@ -189,7 +189,7 @@ fn wait_for_room(
         }
         // If nothing waits, the charge is in local stocks, from when the limit was higher, of
         // threads that may not use the domain for long. Nothing will make room.
-        in_vain = if domain.queues.is_empty() { in_vain + 1 } else { 0 };
+        in_vain = if domain.queues.is_empty(false) { in_vain + 1 } else { 0 };
         // Or a drop has begun a section here and kept the guard: the worker might wait for it.
         if context() != Context::Outside || in_vain == LOOKS_IN_VAIN {
             admit_over(domain, queue, amount);
