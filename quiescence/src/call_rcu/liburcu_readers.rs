@@ -37,10 +37,9 @@ use crate::gp::record::{add_own, remove_own};
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::sync::const_unless_loom;
 use crate::os::{fence, thread};
-use crate::reclaim::defer;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
-use crate::reclaim::local;
 use crate::reclaim::thread_queue::Contents;
+use crate::reclaim::{defer, local};
 
 /// The updater's half of an asymmetric fence, for protocols of the program's own such as hazard
 /// pointers: a full fence in every thread of the process, wherever it is. The other half is a

@@ -20,10 +20,9 @@ use crate::gp::wake::{LEAVING, OVERDUE};
 use crate::os::{clock, nap};
 use crate::reclaim::domain_state::{self, DomainState, Named};
 use crate::reclaim::local::{self, Sections};
-use crate::reclaim::rescan;
 use crate::reclaim::running::{self, Running};
 use crate::reclaim::thread_queue::{Contents, OwnQueue};
-use crate::reclaim::worker;
+use crate::reclaim::{rescan, worker};
 
 /// How deep drops may nest, where each drop retires an object that is freed on the spot. Deeper
 /// objects go over the limit, since the stack is bounded, too.

@@ -7,8 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use grace::limit::Amount;
 
 use super::waiting_room::WaitingRoom;
-use super::{GIVEN_UP, Part, Shared};
-use super::{QueuedTwice, Wakes};
+use super::{GIVEN_UP, Part, QueuedTwice, Shared, Wakes};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::forking::Wanted;
