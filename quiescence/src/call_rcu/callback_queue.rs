@@ -46,8 +46,7 @@ use crate::reclaim::head_queue::{self, forget_head, is_twice_checked};
 pub use crate::reclaim::head_queue::{CallbackQueue, Left, Pushed, QueuedTwice, Wakes};
 use crate::reclaim::llist::Chain;
 use crate::reclaim::local::{Sections, section_in};
-use crate::reclaim::running;
-use crate::reclaim::worker;
+use crate::reclaim::{running, worker};
 
 impl CallbackQueue {
     /// Creates a callback queue of a domain, without a runner. Allocates.

@@ -37,10 +37,9 @@ use crate::gp::record::{add_own, remove_own};
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::sync::const_unless_loom;
 use crate::os::{fence, thread};
-use crate::reclaim::defer;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
-use crate::reclaim::local;
 use crate::reclaim::thread_queue::Contents;
+use crate::reclaim::{defer, local};
 
 /// The updater's half of an asymmetric fence, for protocols of the program's own such as hazard
 /// pointers: a full fence in every thread of the process, wherever it is. The other half is a
@@ -196,12 +195,8 @@ impl LiburcuDomain {
     /// Whether closures and objects are queued in the domain: those of the calling thread, or of
     /// all threads.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
-        // A thread that ends adds to queues that all share.
-        if own_only && thread::notice_end() {
-            self.core.queues.all().iter().any(|queue| queue.is_own() && !queue.is_empty())
-        } else {
-            !self.core.queues.is_empty()
-        }
+        let own_only = own_only && thread::notice_end(); // one that ends adds to shared queues
+        !self.core.queues.is_empty(own_only)
     }
 
     /// Waits until the closures and objects that are queued in the domain, by the calling thread or

@@ -36,11 +36,6 @@ pub(super) fn touch(word: &AtomicU64) {
     }
 }
 
-/// The bytes of the slots in the word of a bucket with `slots` slots.
-pub(super) const fn head_bytes(slots: usize) -> u64 {
-    node_bytes(slots) << 8
-}
-
 /// The bytes of the slots in a word without flags.
 pub(super) const fn node_bytes(slots: usize) -> u64 {
     if slots == 8 { u64::MAX } else { (1 << (8 * slots)) - 1 }

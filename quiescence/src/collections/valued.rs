@@ -11,11 +11,10 @@ use std::ptr::NonNull;
 use crate::domain::guard::Global;
 use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::cache;
 use crate::reclaim::domain_state::Named;
 use crate::reclaim::free::Pending;
-use crate::reclaim::unlink;
 use crate::reclaim::weigh::charge_of_box;
+use crate::reclaim::{cache, unlink};
 
 /// A node of type `N`, which comes first, and the value.
 #[repr(C)]

@@ -22,12 +22,8 @@ use crate::gp::grace_periods::sleepers::Wanted;
 use crate::os::exit;
 use crate::os::sync::{self, Mutex, Rank};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::at_limit;
-use crate::reclaim::defer;
 use crate::reclaim::domain_state::{self, DomainState};
-use crate::reclaim::local;
-use crate::reclaim::running;
-use crate::reclaim::worker;
+use crate::reclaim::{at_limit, defer, local, running, worker};
 
 mod domain;
 
@@ -228,7 +224,7 @@ impl<K: DomainTag> RoomWaiter<K> {
         if admitted
             || !is_attended
             || running::holds_up_worker()
-            || self.waiter.core().queues.is_empty()
+            || self.waiter.core().queues.is_empty(false)
         {
             self.waiter.forget();
             return Poll::Ready(admitted);

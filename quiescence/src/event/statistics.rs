@@ -258,10 +258,10 @@ impl Callbacks {
         }
     }
 
-    /// The counts that `look` finds, and so many that are `gone`: were queued and run. A look reads
-    /// one queue after the other, and of each how many callbacks have run first. The next look
-    /// shows how many ran during this one. Of a few looks, returns the one during which the fewest
-    /// ran: the first during which none did.
+    /// The counts that `look` finds, with those that are `gone`: so many were queued and have run.
+    /// A look reads one queue after the other, and of each first how many callbacks have run. The
+    /// next look shows how many ran during this one. Of a few looks, returns the one during which
+    /// the fewest ran: the first during which none did.
     ///
     /// Callbacks that are queued and run between the two reads count as waiting. A thread that is
     /// preempted between them would count all that other threads queue and run in a time slice.

@@ -169,6 +169,19 @@ fn the_worker_leaves_nothing_behind() {
     });
 }
 
+/// A fork between the two made a child in which a queue was listed and not counted: taken out, it
+/// was one less than none.
+#[test]
+fn a_queue_in_the_list_is_counted() {
+    model_of(3, domain, |core| {
+        let adds = |core: &DomainState| drop(core.queues.add_of_nobody(core, Contents::Closures));
+        beside(core, adds, |core| {
+            let listed = core.queues.all().len() as u64;
+            assert!(core.charge.queues.load(Relaxed) >= listed);
+        });
+    });
+}
+
 /// A thread adds a last callback and ends; its queue is adopted with all that is in it.
 #[test]
 fn an_orphan_is_forgotten_when_it_is_empty() {

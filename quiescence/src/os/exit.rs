@@ -30,7 +30,7 @@ pub(crate) fn start_thread(name: &str, run: Box<dyn FnOnce() + Send>) -> Result<
 pub(crate) struct OwnThread {
     is_there: bool,
     /// The process ends, and the thread is to end before it.
-    is_to_end: bool,
+    pub(crate) is_to_end: bool,
 }
 
 impl OwnThread {
@@ -50,10 +50,6 @@ impl OwnThread {
     pub(crate) fn end(&mut self) -> bool {
         self.is_to_end = self.is_there;
         self.is_there
-    }
-
-    pub(crate) fn is_to_end(&self) -> bool {
-        self.is_to_end
     }
 
     /// The thread ends. Returns whether it was asked to.

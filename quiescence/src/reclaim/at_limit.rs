@@ -20,10 +20,9 @@ use crate::gp::wake::{LEAVING, OVERDUE};
 use crate::os::{clock, nap};
 use crate::reclaim::domain_state::{self, DomainState, Named};
 use crate::reclaim::local::{self, Sections};
-use crate::reclaim::rescan;
 use crate::reclaim::running::{self, Running};
 use crate::reclaim::thread_queue::{Contents, OwnQueue};
-use crate::reclaim::worker;
+use crate::reclaim::{rescan, worker};
 
 /// How deep drops may nest, where each drop retires an object that is freed on the spot. Deeper
 /// objects go over the limit, since the stack is bounded, too.
@@ -189,7 +188,7 @@ fn wait_for_room(
         }
         // If nothing waits, the charge is in local stocks, from when the limit was higher, of
         // threads that may not use the domain for long. Nothing will make room.
-        in_vain = if domain.queues.is_empty() { in_vain + 1 } else { 0 };
+        in_vain = if domain.queues.is_empty(false) { in_vain + 1 } else { 0 };
         // Or a drop has begun a section here and kept the guard: the worker might wait for it.
         if context() != Context::Outside || in_vain == LOOKS_IN_VAIN {
             admit_over(domain, queue, amount);

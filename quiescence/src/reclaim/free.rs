@@ -18,13 +18,12 @@ use grace::limit::Amount;
 use crate::hazptr;
 use crate::os::fence;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::cache;
-use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::retire::Retire;
 use crate::reclaim::running::running_callbacks;
 use crate::reclaim::stream::{CallbackType, Stored, Word, fits, words};
 use crate::reclaim::thread_queue::{Contents, OwnQueue};
+use crate::reclaim::{cache, debug_objects};
 
 // ---- one that waits -----------------------------------------------------------------------------
 

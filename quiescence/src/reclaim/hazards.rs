@@ -9,13 +9,10 @@ use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::hazptr;
 use crate::os::fence;
 use crate::os::sync::const_unless_loom;
-use crate::reclaim::defer;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::free::{Address, Pending, Pointee};
-use crate::reclaim::rescan;
 use crate::reclaim::thread_queue::Ended;
-use crate::reclaim::unlink;
-use crate::reclaim::worker;
+use crate::reclaim::{defer, rescan, unlink, worker};
 
 const_unless_loom! {
     /// The hazard domain of the process, in which cells retire.

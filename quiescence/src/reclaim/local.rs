@@ -152,8 +152,8 @@ fn each_section(mut f: impl FnMut(&Slot)) {
 /// Drops handles of domains where the thread may be in a section. No domain ends here that would
 /// run something [D-1]; unless others let go of it just now.
 pub(crate) fn let_go(handles: Vec<Handle>) {
-    let runs_some = |domain: &DomainState| !domain.queues.is_empty() || !domain.kept.is_empty();
-    let is_last = |handle: &Handle| handle.is_last() && runs_some(handle);
+    let is_idle = |domain: &DomainState| domain.queues.is_empty(false) && domain.kept.is_empty();
+    let is_last = |handle: &Handle| handle.is_last() && !is_idle(handle);
     handles.into_iter().filter(is_last).for_each(crate::HOOKS.ends_elsewhere);
 }
 

@@ -55,9 +55,8 @@ use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
 use crate::os::{clock, exit::OwnThread, nap, user_code};
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named, WeakHandle};
-use crate::reclaim::local;
-use crate::reclaim::rescan;
 use crate::reclaim::thread_queue::{Queue, Wants};
+use crate::reclaim::{local, rescan};
 
 mod tasks;
 
@@ -235,7 +234,7 @@ fn work() {
     let mut restless = false;
     loop {
         state = pause(state, restless);
-        if state.thread.is_to_end() {
+        if state.thread.is_to_end {
             _ = state.thread.ends();
             return;
         }
@@ -286,7 +285,7 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
         std::thread::yield_now();
         return WORKER.lock();
     }
-    while !state.thread.is_to_end() && state.to_end.is_empty() {
+    while !state.thread.is_to_end && state.to_end.is_empty() {
         let now_ns = clock::monotonic_ns();
         match state.domains.first_due_ns() {
             Some(due_ns) if due_ns <= now_ns => return state,

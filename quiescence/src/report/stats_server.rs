@@ -167,7 +167,7 @@ fn each_line(
 
 fn answer(request: &[u8]) -> String {
     match request.trim_ascii() {
-        b"statistics" => snapshot::of_process(),
+        b"statistics" => snapshot::Process.to_string(),
         _ => snapshot::of_mistake("unknown request; there is: statistics"),
     }
 }

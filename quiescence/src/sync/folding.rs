@@ -135,7 +135,8 @@ impl<const W: usize> Folding<W> {
         }
         // Acquire: pairs with the Release in `publish`.
         let first = self.place.load(Acquire);
-        // SAFETY: every slot has W words.
+        debug_assert!(word < W);
+        // SAFETY: every slot has W words, and this is one of them.
         (!first.is_null()).then(|| unsafe { word_of(first, percpu::slot(), word) })
     }
 

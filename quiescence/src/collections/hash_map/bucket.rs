@@ -24,7 +24,7 @@ use crate::os::sync::{AtomicPtr, AtomicU64, array_of, const_unless_loom};
 pub(super) const SLOTS: usize = if cfg!(loom) { 2 } else { 6 };
 
 /// The bytes of the word that are slots.
-const SLOT_BYTES: u64 = tags::head_bytes(SLOTS);
+const SLOT_BYTES: u64 = tags::node_bytes(SLOTS) << 8;
 
 /// A bucket. Zeroes are an empty one.
 #[repr(C, align(64))]

@@ -272,12 +272,12 @@ pub(super) unsafe fn unlink(start: &Node, marked: &Node) {
 /// # Safety
 /// As [`seek`]. `new` has the same reversed hash, is in no list, and no other thread's.
 pub(super) unsafe fn replace(old: &Node, new: &Node) -> bool {
-    let mark = |link| {
+    let replaced = |link| {
         (link & REMOVED == 0).then(|| {
             new.next.store(link & !FLAGS, Relaxed);
             address(new) | REMOVED
         })
     };
     // SeqCst: as in `put`, and as in `mark`.
-    fetch_update!(old.next, SeqCst, Acquire, mark).is_ok()
+    fetch_update!(old.next, SeqCst, Acquire, replaced).is_ok()
 }

@@ -227,7 +227,7 @@ fn run() {
     loop {
         let Some(table) = board.waiting.pop_front() else {
             let mut late = false;
-            while board.waiting.is_empty() && !board.thread.is_to_end() && !late {
+            while board.waiting.is_empty() && !board.thread.is_to_end && !late {
                 (board, late) = sync::wait_at_most(&WAITING, board, Some(LINGERS));
             }
             if board.waiting.is_empty() {

@@ -17,11 +17,9 @@ use crate::domain::sections::refuse;
 use crate::domain::tag::DomainTag;
 use crate::os::sync::MutexGuard;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::cache;
-use crate::reclaim::defer;
 use crate::reclaim::free::AtLimit;
 use crate::reclaim::free::Pending;
-use crate::reclaim::unlink;
+use crate::reclaim::{cache, defer, unlink};
 
 /// The right to change a [`List`], with a cursor: returned by [`List::update`].
 ///

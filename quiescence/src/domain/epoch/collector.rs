@@ -95,7 +95,7 @@ impl Drop for OwnDomain {
         let domain = unsafe { ManuallyDrop::take(&mut self.0) };
         if due::may_drain() {
             domain.barrier();
-        } else if !domain.core().queues.is_empty() {
+        } else if !domain.core().queues.is_empty(false) {
             worker::end_domain(Handle::Shared(domain.into_tag().0));
         }
     }

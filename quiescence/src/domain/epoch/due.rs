@@ -7,10 +7,9 @@ use grace::limit::Context;
 
 use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::context;
-use crate::reclaim::defer;
 use crate::reclaim::domain_state::{DomainState, Named};
-use crate::reclaim::local;
 use crate::reclaim::thread_queue::{BATCH, Contents, OwnQueue};
+use crate::reclaim::{defer, local};
 
 /// Whether the calling thread may run callbacks, and wait for readers: it is in no section, in no
 /// callback, and does not unwind.

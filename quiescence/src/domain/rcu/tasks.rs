@@ -83,7 +83,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
             }
         });
         let old = self.update_alone(tag.enter(location), f);
-        old.retire_in(room.take().expect("until it is used"));
+        let room = room.take().expect("until it is used");
+        old.retire_by(|tag, object, bytes| room.retire(tag, Some(object), bytes));
         true
     }
 }
@@ -157,11 +158,6 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
             let timed = unsafe { object.since(unread_after) };
             unlink::retire_box_over(tag, timed, bytes);
         });
-    }
-
-    /// Retires it in room that it has.
-    fn retire_in(self, room: Reservation<'_>) {
-        self.retire_by(|tag, object, bytes| room.retire(tag, Some(object), bytes));
     }
 
     fn retire_by(self, retire: impl FnOnce(&K, Pending<'_, Address<Boxed<T>>>, usize)) {

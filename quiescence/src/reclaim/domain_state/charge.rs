@@ -28,7 +28,7 @@ pub(crate) struct Charge {
     objects: AtomicU64,
     bytes: AtomicU64,
     /// How many queues share the limit: thread queues, and callback queues, which threads of the
-    /// program run.
+    /// program run. Changes under the lock of the list that the queue is in.
     pub(crate) queues: AtomicU64,
 }
 

@@ -106,7 +106,9 @@ impl Queues {
     }
 
     fn enter(&self, domain: &DomainState, queue: Arc<Queue>) -> Arc<Queue> {
-        sync::lock(&self.list).all.push(Arc::clone(&queue));
+        let mut list = sync::lock(&self.list);
+        list.all.push(Arc::clone(&queue));
+        // Under the lock, as below: a fork finds it listed and counted, or neither.
         domain.charge.queues.fetch_add(1, Relaxed);
         queue
     }
@@ -160,10 +162,11 @@ impl Queues {
         wants
     }
 
-    /// Whether all that was added to any queue has run.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether all that was added to any queue, or to the calling thread's own, has run.
+    pub(crate) fn is_empty(&self, own_only: bool) -> bool {
         // Under the lock: as in `counts`.
-        sync::lock(&self.list).all.iter().all(|queue| queue.is_empty())
+        let list = sync::lock(&self.list);
+        list.all.iter().all(|queue| own_only && !queue.is_own() || queue.is_empty())
     }
 
     /// The most that a queue needs from the worker now; [`Wants::Looks`] if another thread holds a
@@ -226,7 +229,6 @@ impl Queues {
                 }
             }
         }
-        drop(list);
         domain.charge.queues.fetch_sub(forgotten.len() as u64, Relaxed);
     }
 

@@ -33,6 +33,8 @@ use crate::os::thread_state::{self, ThreadState};
 use crate::os::{clock, exit::OwnThread, user_code};
 use crate::reclaim::domain_state::{self, DomainState};
 
+/// The name of the reporter's thread.
+const NAME: &str = "quiescence-stall";
 /// The largest number of notes that wait.
 const NOTES_MAX: usize = 64;
 /// The largest number of holdouts that a report names.
@@ -63,17 +65,11 @@ struct State {
 /// Leaves a note for the reporter. The caller holds no lock of the library.
 pub(crate) fn send(note: Note) {
     let mut state = REPORTER.lock();
-    if state.start() && state.notes.len() < NOTES_MAX {
+    if state.thread.start(NAME, run) && state.notes.len() < NOTES_MAX {
         state.notes.push(note);
         NOTED.notify_one();
     } else {
         LOST.fetch_add(1, Relaxed); // a statistic, as are all Relaxed counts here
-    }
-}
-
-impl State {
-    fn start(&mut self) -> bool {
-        self.thread.start("quiescence-stall", run)
     }
 }
 
@@ -83,7 +79,7 @@ fn run() {
         // wait.
         let mut state = REPORTER.lock();
         if !state.thread.ends() && !state.notes.is_empty() {
-            state.start();
+            state.thread.start(NAME, run);
         }
     }
 }
@@ -92,7 +88,7 @@ fn work() {
     loop {
         let mut state = REPORTER.lock();
         let note = loop {
-            if state.thread.is_to_end() {
+            if state.thread.is_to_end {
                 _ = state.thread.ends();
                 return;
             }

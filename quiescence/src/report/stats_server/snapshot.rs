@@ -41,17 +41,13 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// The statistics of all domains.
-pub(super) fn of_process() -> String {
-    format!("{Process}")
-}
-
 /// What was wrong with a request.
 pub(super) fn of_mistake(mistake: &str) -> String {
     format!("{{\"schema\":\"{SCHEMA}\",\"error\":{}}}", Text(Some(mistake)))
 }
 
-struct Process;
+/// Shown: the statistics of all domains.
+pub(super) struct Process;
 
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

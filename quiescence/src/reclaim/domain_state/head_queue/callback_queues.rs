@@ -7,8 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use grace::limit::Amount;
 
 use super::waiting_room::WaitingRoom;
-use super::{GIVEN_UP, Part, Shared};
-use super::{QueuedTwice, Wakes};
+use super::{GIVEN_UP, Part, QueuedTwice, Shared, Wakes};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::forking::Wanted;
@@ -88,7 +87,9 @@ impl CallbackQueues {
     /// A new callback queue in the list.
     pub(crate) fn add(&self, domain: &DomainState, wakes: Wakes) -> Arc<Shared> {
         let callback_queue = Arc::new(Shared::new(wakes));
-        sync::lock(&self.list).push(Arc::clone(&callback_queue));
+        let mut list = sync::lock(&self.list);
+        list.push(Arc::clone(&callback_queue));
+        // Under the lock, as in `end`: a fork finds it listed and counted, or neither.
         domain.charge.queues.fetch_add(1, Relaxed);
         callback_queue
     }
