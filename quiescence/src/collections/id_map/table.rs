@@ -95,6 +95,7 @@ impl<V> Table<V> {
 
     /// Claims an index that is free: one that this thread has given back, or a low one near those
     /// that this CPU has claimed before; either way in a chunk that insertions have reached.
+    #[inline(always)]
     pub(super) fn claim(&self, cpu: impl FnOnce() -> usize) -> Option<Claim<'_, V>> {
         while let Some(index) = given_back::pop(ptr::from_ref(self).addr()) {
             // Not one that was far away: that `insert_at` has had, or a table that was here before.
@@ -237,6 +238,7 @@ impl<V> Table<V> {
     /// In a section under which entries are not freed: so no other entry has its address, and if
     /// the exchange finds it here still, the slot's generation was its own in between [ID-5]. The
     /// entry is not read: it may be in no cache.
+    #[inline(always)]
     pub(super) fn unlink(
         &self,
         index: u32,
