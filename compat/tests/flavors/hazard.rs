@@ -77,8 +77,11 @@ fn what_is_protected_stays_until_it_is_not() {
 #[test]
 fn the_thread_that_reclaims_is_woken() {
     attach();
-    for _ in 0..200 {
+    for _ in 0..20 {
         look();
+        // It waits a millisecond for more, and then sleeps until it is woken. Too short a pause
+        // only means that it did not sleep.
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 
