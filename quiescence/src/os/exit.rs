@@ -47,13 +47,13 @@ impl OwnThread {
     }
 
     /// Asks it to end. Returns whether it is there.
-    pub(crate) fn end(&mut self) -> bool {
+    pub(crate) fn ask_to_end(&mut self) -> bool {
         self.is_to_end = self.is_there;
         self.is_there
     }
 
-    /// The thread ends. Returns whether it was asked to.
-    pub(crate) fn ends(&mut self) -> bool {
+    /// Notes that the thread ends. Returns whether it was asked to.
+    pub(crate) fn note_end(&mut self) -> bool {
         std::mem::replace(self, Self::NONE).is_to_end
     }
 }

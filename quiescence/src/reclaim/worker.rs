@@ -217,7 +217,7 @@ fn start_anew() {
         state.domains.add(Task::new(domain, due_ns, due_ns));
     }
     // Unless the process ends: then the worker has ended as it was asked to.
-    if !state.thread.ends() {
+    if !state.thread.note_end() {
         start(state);
     }
 }
@@ -235,7 +235,7 @@ fn work() {
     loop {
         state = pause(state, restless);
         if state.thread.is_to_end {
-            _ = state.thread.ends();
+            _ = state.thread.note_end();
             return;
         }
         let due = state.domains.take_due(clock::monotonic_ns());
@@ -436,7 +436,7 @@ impl AtFork for State {
     /// one.
     fn end(&mut self) -> bool {
         WORK.notify_one();
-        self.thread.end()
+        self.thread.ask_to_end()
     }
 }
 

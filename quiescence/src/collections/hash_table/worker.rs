@@ -282,7 +282,7 @@ impl AtFork for Board {
     /// The thread ends once no table waits for it.
     fn end(&mut self) -> bool {
         WAITING.notify_one();
-        self.thread.end()
+        self.thread.ask_to_end()
     }
 }
 

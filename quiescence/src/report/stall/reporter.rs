@@ -78,7 +78,7 @@ fn run() {
         // The thread ends by a bug of the library. Another one takes its place, at once if notes
         // wait.
         let mut state = REPORTER.lock();
-        if !state.thread.ends() && !state.notes.is_empty() {
+        if !state.thread.note_end() && !state.notes.is_empty() {
             state.thread.start(NAME, run);
         }
     }
@@ -89,7 +89,7 @@ fn work() {
         let mut state = REPORTER.lock();
         let note = loop {
             if state.thread.is_to_end {
-                _ = state.thread.ends();
+                _ = state.thread.note_end();
                 return;
             }
             if !state.notes.is_empty() {
@@ -271,7 +271,7 @@ impl AtFork for State {
     /// The thread ends, even if notes wait.
     fn end(&mut self) -> bool {
         NOTED.notify_one();
-        self.thread.end()
+        self.thread.ask_to_end()
     }
 }
 
