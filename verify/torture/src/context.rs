@@ -52,9 +52,9 @@ impl ThreadContext {
         self.record().begin(Step::Defer(operation));
     }
 
-    /// Something was done; so the thread gets on.
+    /// The same; and it is counted.
     pub(crate) fn did(&self, operation: Operation) {
-        self.record().beat();
+        self.begin(operation);
         self.ledger.operations.add(operation, 1);
     }
 

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use quiescence::tag::ThreadTag;
 
 use super::Operation;
-use super::flood::{self, Flooder};
+use super::flood;
 use super::objects::Field;
 use crate::passing::at_the_end;
 
@@ -57,7 +57,8 @@ fn live<K: ThreadTag>(field: Field<K>) {
         }
         1 => {
             let reader = field.domain.reader();
-            flood::retire_under(&field, reader.read(), field.context.below(10));
+            let count = field.context.below(10);
+            flood::under(&field, reader.read(), || flood::retire_what_fits(&field, count));
         }
         2 => flood::qsbr_rounds(&field, field.context.below(4)),
         _ => some(&field),
@@ -67,7 +68,7 @@ fn live<K: ThreadTag>(field: Field<K>) {
 fn some<K: ThreadTag>(field: &Field<K>) {
     drop(field.domain.read());
     flood::retire(field, field.context.below(40));
-    Flooder::new(field).call(field.context.below(40));
+    field.call(field.context.below(40));
     if field.context.one_in(8) {
         flood::again(field, field.context.below(8));
     }

@@ -6,7 +6,6 @@
 //! the allocator and atomics, nothing else; and in the storm no thread defers what would take a
 //! lock.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use quiescence::{Domain, Srcu, cell::Snapshot, tag::ThreadTag};
 use rustix::process::Pid;
 
 use super::children::{LATE, wait_for};
-use super::flood::{self, Flooder};
+use super::flood;
 use super::objects::{FORKED, Field, Tally, UNBOUNDED};
 use super::{Operation, ThreadContext};
 use crate::fork::fork;
@@ -41,17 +40,15 @@ const WRONG: [(i32, &str); 6] = [
 
 /// Defers, and may be interrupted by a fork at any time.
 pub(crate) fn storm<K: ThreadTag>(field: &Field<K>) {
-    let mut flooder = Flooder::new(field);
-    field.context.rounds(Operation::Closure, || burst(&mut flooder));
-    flooder.barrier();
+    field.context.rounds(Operation::Closure, || burst(field));
+    field.barrier();
 }
 
-fn burst<K: ThreadTag>(flooder: &mut Flooder<'_, K>) {
-    let field = flooder.field;
+fn burst<K: ThreadTag>(field: &Field<K>) {
     let some = 1 + field.context.below(60);
     match field.context.below(5) {
         4 => field.tally.expect(count_and_read(some), FaultKind::Sum, || WRONG[5].1.to_owned()),
-        0 => flooder.call(some),
+        0 => field.call(some),
         1 => flood::retire_in_section(field, some),
         2 => flood::again(field, some),
         _ => flood::retire(field, some),
@@ -80,10 +77,9 @@ fn count_and_read(some: u64) -> bool {
 
 /// Forks again and again, and waits for its children.
 pub(crate) fn run<K: ThreadTag>(field: &Field<K>) {
-    let mut flooder = Flooder::new(field);
     let context = &field.context;
     context.rounds(Operation::Fork, || {
-        (0..context.below(4)).for_each(|_| burst(&mut flooder));
+        (0..context.below(4)).for_each(|_| burst(field));
         match fork(|| child(field)) {
             Ok(pid) => {
                 context.did(Operation::Fork);
@@ -93,7 +89,7 @@ pub(crate) fn run<K: ThreadTag>(field: &Field<K>) {
             Err(_) => thread::yield_now(),
         }
     });
-    flooder.barrier();
+    field.barrier();
 }
 
 /// Waits for a child to end, and tells what is wrong with it.
@@ -115,16 +111,16 @@ fn child<K: ThreadTag>(field: &Field<K>) -> i32 {
     let faults = field.context.ledger.faults_total();
     // Counts of its own: those of the storm were stopped wherever they were.
     let tally = Tally::new(&field.context, "domain in a forked child", UNBOUNDED);
-    let own = Field { tally: Arc::clone(&tally), ..field.clone() };
-    let mut flooder = Flooder::new(&own);
+    let own = Field::new(&field.context, &field.domain, &tally);
     for _ in 0..1 + field.context.below(8) {
-        burst(&mut flooder);
+        burst(&own);
     }
     // Closures queue themselves again.
     for _ in 0..100 {
         own.domain.barrier();
     }
-    if !flooder.all_have_run() {
+    let (ran, queued) = own.closures.ran_of();
+    if ran != queued {
         return 51;
     }
     if tally.waiting() != 0 {

@@ -16,7 +16,7 @@ use std::thread;
 use grace::limit::{Amount, chunk};
 use quiescence::{Domain, tag::Private, tuning::Engine};
 
-use super::flood::{self, Flooder};
+use super::flood;
 use super::objects::{Field, LARGEST, Small, Tally, chain};
 use super::{Operation, ThreadContext, tuning};
 use crate::kinds::FaultKind;
@@ -46,7 +46,7 @@ pub(crate) fn round(engine: Engine, context: &ThreadContext) {
     // One object a thread may be over it.
     let over = Amount { objects: THREADS, bytes: THREADS * LARGEST as u64 };
     let tally = Tally::new(context, NAME, limit.plus(over));
-    let field = Field { context: context.clone(), domain, tally };
+    let field = Field::new(context, &domain, &tally);
     // What callbacks defer is the worker's, which keeps some of its room for the next ones.
     let chains = context.one_in(2);
     work(&field, chains);
@@ -85,7 +85,6 @@ fn work(field: &Field<Private>, chains: bool) {
         })
         .collect();
     for _ in 0..1 + context.below(6) {
-        context.begin(Operation::Blocked);
         context.did(Operation::Blocked);
         let guard = field.domain.read();
         context.sleep(20_000);
@@ -100,24 +99,21 @@ fn work(field: &Field<Private>, chains: bool) {
 
 /// What one of the crew does.
 fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool) {
-    let (mut flooder, context) = (Flooder::new(field), &field.context);
+    let context = &field.context;
     while !over.load(Relaxed) && !context.is_over() {
         let some = 1 + context.below(8);
         match context.below(8) {
             0 | 1 => flood::retire(field, some),
             2 => flood::retire_in_section(field, some),
             3 => flood::try_retire(field, some),
-            4 => flooder.call(some),
+            4 => field.call(some),
             // Objects and closures in one section.
-            5 if context.one_in(2) => {
-                let guard = field.domain.read();
-                let later = flood::retire_what_fits(field, some);
-                let closure = flooder.call_what_fits(some);
-                drop(guard);
-                flood::retire_later(field, later);
-                flooder.call_later(closure);
-            }
-            5 => flooder.call_in_section(some),
+            5 if context.one_in(2) => flood::under(field, field.domain.read(), || {
+                let mut later = flood::retire_what_fits(field, some);
+                later.extend(field.call_what_fits(some));
+                later
+            }),
+            5 => flood::call_in_section(field, some),
             6 if chains => {
                 chain(field, context.below(8));
                 flood::again(field, context.below(8));
@@ -125,7 +121,6 @@ fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool) {
             6 => flood::qsbr_rounds(field, some),
             _ => thread::yield_now(),
         }
-        context.begin(Operation::Box);
     }
 }
 

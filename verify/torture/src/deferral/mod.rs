@@ -30,7 +30,6 @@ use super::kinds::{Operation, Step};
 use super::pool::lock;
 use super::report::Setup;
 use super::themes::Theme;
-use super::watch::LOW_PRIORITY;
 
 /// What may wait in the domain of the floods.
 const FLOOD_OBJECTS_MAX: u64 = 20_000;
@@ -56,7 +55,7 @@ const PARTS: [(Theme, usize, &str, Play<Deferral>); 11] = [
     (Theme::Stalls, 1, "reader that blocks", |own, context| {
         stalls::block(&own.flood(context));
     }),
-    (Theme::Stalls, 1, LOW_PRIORITY, |own, context| {
+    (Theme::Stalls, 1, "reader of low priority", |own, context| {
         stalls::crawl(&own.flood(context));
     }),
     (Theme::Churn, 1, "starter of threads that live for a moment", |own, context| {
@@ -121,7 +120,7 @@ impl Deferral {
     fn field<K: ThreadTag>(&self, context: &ThreadContext, domain: &Domain<K>) -> Field<K> {
         let tally = Tally::new(context, "domain under a flood", UNBOUNDED);
         lock(&self.tallies).push(Arc::clone(&tally));
-        Field { context: context.clone(), domain: domain.clone(), tally }
+        Field::new(context, domain, &tally)
     }
 
     /// When all threads have ended: waits for what they deferred, and looks for what is lost.

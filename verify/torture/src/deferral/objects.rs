@@ -19,6 +19,9 @@ use crate::ledger::Ledger;
 /// The largest object, in bytes.
 pub(crate) const LARGEST: usize = 4096;
 
+/// What the library must not refuse, where a thread may wait.
+pub(crate) const OUTSIDE: &str = "what was deferred outside of sections and callbacks";
+
 /// What may wait where that is not checked.
 pub(crate) const UNBOUNDED: Amount = Amount { objects: u64::MAX, bytes: u64::MAX };
 
@@ -80,12 +83,11 @@ impl Tally {
         });
     }
 
-    /// Counts an object of so many bytes if the library took it; that it was refused is a fault.
+    /// Counts an object of so many bytes, which the library has taken; else that is a fault.
     pub(crate) fn expect_admitted(&self, bytes: usize, is_taken: bool, what: &str) {
+        self.expect(is_taken, FaultKind::Limit, || format!("{what} was refused"));
         if is_taken {
             self.admitted(bytes);
-        } else {
-            self.fault(FaultKind::Limit, || format!("{what} was refused"));
         }
     }
 
@@ -131,25 +133,35 @@ pub(crate) static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// The callbacks of one thread that must run in order.
 #[derive(Default)]
-pub(crate) struct CallbackQueue(AtomicU64);
+pub(crate) struct CallbackQueue {
+    /// Tickets that were given out, and callbacks that have run.
+    tickets: AtomicU64,
+    ran: AtomicU64,
+}
 
 impl CallbackQueue {
-    /// How many have run.
-    pub(crate) fn ran(&self) -> u64 {
-        self.0.load(Acquire) // pairs with the Release in `Ticket::check`
+    /// For the callback that is queued next.
+    pub(crate) fn ticket(self: &Arc<Self>) -> Ticket {
+        Ticket { number: self.tickets.fetch_add(1, Relaxed), callback_queue: Arc::clone(self) }
+    }
+
+    /// How many have run, and how many were queued.
+    pub(crate) fn ran_of(&self) -> (u64, u64) {
+        // Acquire: pairs with the Release in `Ticket::check`.
+        (self.ran.load(Acquire), self.tickets.load(Relaxed))
     }
 }
 
 /// The place of a callback in its callback queue.
 pub(crate) struct Ticket {
-    pub(crate) callback_queue: Arc<CallbackQueue>,
-    pub(crate) number: u64,
+    callback_queue: Arc<CallbackQueue>,
+    number: u64,
 }
 
 impl Ticket {
     /// It is this one's turn.
     pub(crate) fn check(&self, tally: &Tally) {
-        let turn = self.callback_queue.0.swap(self.number + 1, Release);
+        let turn = self.callback_queue.ran.swap(self.number + 1, Release);
         let gap = FORKED.load(Relaxed) && turn <= self.number;
         tally.expect(turn == self.number || gap, FaultKind::Order, || {
             format!("callback {} of a thread ran when it was the turn of {turn}", self.number)
@@ -157,15 +169,23 @@ impl Ticket {
     }
 }
 
-/// A domain, and what waits there.
-#[derive(Clone)]
+/// A domain as one thread sees it, and what waits there. A clone, which is another thread's, has
+/// callbacks of its own.
 pub(crate) struct Field<K: ThreadTag> {
     pub(crate) context: ThreadContext,
     pub(crate) domain: Domain<K>,
     pub(crate) tally: Arc<Tally>,
+    /// Its closures run in order.
+    pub(crate) closures: Arc<CallbackQueue>,
 }
 
-/// An object that was refused, to be retired where one may wait.
+impl<K: ThreadTag> Clone for Field<K> {
+    fn clone(&self) -> Self {
+        Self::new(&self.context, &self.domain, &self.tally)
+    }
+}
+
+/// An object or a closure that was refused, to be deferred where one may wait.
 pub(crate) type Later<K> = Box<dyn FnOnce(&Field<K>)>;
 
 /// An owner that is retired in a box, or as it is: two words, or many.
@@ -237,13 +257,22 @@ pub(crate) fn expect_no_odd_ones(context: &ThreadContext) {
 }
 
 impl<K: ThreadTag> Field<K> {
+    pub(crate) fn new(context: &ThreadContext, domain: &Domain<K>, tally: &Arc<Tally>) -> Self {
+        let (context, domain, tally) = (context.clone(), domain.clone(), Arc::clone(tally));
+        Self { context, domain, tally, closures: Arc::default() }
+    }
+
     /// An object of the type T, boxed or not.
     fn of<T>(&self) -> Parcel {
         self.tally.parcel(size_of::<T>())
     }
 
-    /// Retires something, drawn. Where that is refused, it is left for later.
-    pub(crate) fn retire_some(&self, waits: bool, draw: u64) -> Result<(), Later<K>> {
+    /// Retires so many objects, drawn. Those that are refused are left for later.
+    pub(crate) fn retire_some(&self, waits: bool, count: u64) -> Vec<Later<K>> {
+        (0..count).filter_map(|_| self.retire_one(waits, self.context.next()).err()).collect()
+    }
+
+    fn retire_one(&self, waits: bool, draw: u64) -> Result<(), Later<K>> {
         let did = |operation| {
             self.context.did(operation);
             self
@@ -276,15 +305,7 @@ impl<K: ThreadTag> Field<K> {
     pub(crate) fn retire<P: Retire>(&self, object: P, waits: bool) -> Result<(), Later<K>> {
         let (bytes, domain) = (object.bytes(), &self.domain);
         let done = if waits { domain.retire(object) } else { domain.try_retire(object) };
-        self.taken(bytes, done.map_err(AtLimit::into_inner))
-    }
-
-    /// The library has taken an object of so many bytes, or has refused it: then it is left for
-    /// later.
-    fn taken<P: Retire>(&self, bytes: usize, done: Result<(), P>) -> Result<(), Later<K>> {
-        done.map(|()| self.tally.admitted(bytes)).map_err(|object| -> Later<K> {
-            Box::new(move |field| field.expect_taken(field.retire(object, true).is_ok()))
-        })
+        self.taken(bytes, done, |domain, object| domain.retire(object).is_ok())
     }
 
     fn retire_sized(&self, bytes: usize, waits: bool) -> Result<(), Later<K>> {
@@ -293,14 +314,24 @@ impl<K: ThreadTag> Field<K> {
             return self.retire(Bundle(parcel, [0; 1]), waits);
         }
         let done = self.domain.retire_sized(parcel, bytes);
-        self.taken(bytes, done.map_err(|refused| Bundle(refused.into_inner().into_inner(), [0; 1])))
+        self.taken(bytes, done, |domain, parcel| domain.retire(parcel).is_ok())
     }
 
-    /// Where one may wait, nothing is refused.
-    fn expect_taken(&self, taken: bool) {
-        self.tally.expect(taken, FaultKind::Limit, || {
-            "retire() refused an object outside of sections and callbacks".to_owned()
-        });
+    /// The library has taken so many bytes, or has refused them: then they are left for later,
+    /// where one may wait.
+    pub(crate) fn taken<P: Send + 'static>(
+        &self,
+        bytes: usize,
+        done: Result<(), AtLimit<P>>,
+        defer: fn(&Domain<K>, P) -> bool,
+    ) -> Result<(), Later<K>> {
+        done.map(|()| self.tally.admitted(bytes)).map_err(|refused| -> Later<K> {
+            let object = refused.into_inner();
+            Box::new(move |field| {
+                let is_taken = defer(&field.domain, object);
+                field.tally.expect_admitted(bytes, is_taken, OUTSIDE);
+            })
+        })
     }
 
     /// Retires objects that have no memory, or whose one word is no address.
@@ -313,7 +344,7 @@ impl<K: ThreadTag> Field<K> {
             // dropped too late to be counted, and that is reported in the end.
             let taken = self.domain.retire(Box::new(Nothing)).is_ok()
                 && self.domain.retire(OddWord(2 * number as usize + 1)).is_ok();
-            self.expect_taken(taken);
+            self.tally.expect(taken, FaultKind::Limit, || format!("{OUTSIDE} was refused"));
         }
     }
 }
@@ -361,8 +392,9 @@ mod tests {
         let tally = Tally::new(&context, "test", UNBOUNDED);
         let callback_queue: Arc<CallbackQueue> = Arc::default();
         let ticket = |number| Ticket { callback_queue: Arc::clone(&callback_queue), number };
-        (0..2).for_each(|number| ticket(number).check(&tally));
-        assert_eq!((callback_queue.ran(), context.ledger.faults(FaultKind::Order)), (2, 0));
+        (0..2).for_each(|_| callback_queue.ticket().check(&tally));
+        assert_eq!(callback_queue.ran_of(), (2, 2));
+        assert_eq!(context.ledger.faults(FaultKind::Order), 0);
         ticket(1).check(&tally);
         assert_eq!(context.ledger.faults(FaultKind::Order), 1, "twice");
         ticket(3).check(&tally);
@@ -374,10 +406,10 @@ mod tests {
         let context = context();
         let domain = Domain::new();
         let tally = Tally::new(&context, "test", UNBOUNDED);
-        let field = Field { context, domain, tally };
+        let field = Field::new(&context, &domain, &tally);
         for draw in 0..64 {
             let guard = field.domain.read(); // it waits
-            assert!(field.retire_some(draw % 2 == 0, draw).is_ok(), "there is room");
+            assert!(field.retire_one(draw % 2 == 0, draw).is_ok(), "there is room");
             let counted = u64::try_from(field.tally.bytes.load(Relaxed)).expect("some wait");
             let waiting = field.domain.statistics().bytes_waiting;
             // The library's own words count, too; not for more than what it puts into a box.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use quiescence::{Domain, tag::Private, tuning::Engine};
 
-use super::flood::Flooder;
 use super::objects::{CallbackQueue, Field, Parcel, Tally, Ticket, UNBOUNDED};
 use super::{Operation, ThreadContext, tuning};
 use crate::kinds::{FaultKind, Named};
@@ -33,7 +32,8 @@ pub(crate) fn round(engine: Engine, context: &ThreadContext) {
     tuning.lazy = Duration::from_micros(context.below(100_000));
     let domain = Domain::builder().engine(engine).tuning(tuning).build();
     let tally = Tally::new(context, NAME, UNBOUNDED);
-    let field = Field { context: context.clone(), domain, tally: Arc::clone(&tally) };
+    let field = Field::new(context, &domain, &tally);
+    drop(domain);
     let objects = context.below_mostly_low(COUNT_MAX);
     let closures = context.below_mostly_low(COUNT_MAX);
     let operation = match context.below(4) {
@@ -65,18 +65,16 @@ pub(crate) fn round(engine: Engine, context: &ThreadContext) {
 fn defer(field: &Field<Private>, objects: u64, closures: u64) {
     field.context.begin(Operation::Box);
     let callback_queue: Arc<CallbackQueue> = Arc::default();
-    for number in 0..objects {
-        let ticket = Ticket { callback_queue: Arc::clone(&callback_queue), number };
+    for _ in 0..objects {
         let bytes = size_of::<Numbered>();
         // Inside a section nothing is dropped here, and none is refused: there is room.
         let guard = field.context.one_in(16).then(|| field.domain.read());
-        if field.retire(Box::new(Numbered(field.tally.parcel(bytes), ticket)), true).is_err() {
-            field.tally.fault(FaultKind::Limit, || "refused though there is room".to_owned());
-        }
+        let object = Numbered(field.tally.parcel(bytes), callback_queue.ticket());
+        let is_taken = field.retire(Box::new(object), true).is_ok();
+        field.tally.expect(is_taken, FaultKind::Limit, || "refused though there is room".into());
         drop(guard);
     }
-    field.context.begin(Operation::Closure);
-    Flooder::new(field).call(closures);
+    field.call(closures);
 }
 
 /// The same in a thread that ends then; or in the destructor of one of its thread-locals.
