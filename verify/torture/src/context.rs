@@ -16,6 +16,9 @@ use super::random::Random;
 /// Between two looks of a thread that waits, or watches whether others get on.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
+/// Turns of a thread between two messages to the watchdog.
+pub(crate) const TURNS: u64 = 32;
+
 /// Looks after which what was deferred should have been freed long since. As with the watchdog's
 /// patience: while the machine stands still, no thread looks.
 const LOOKS_MAX: u32 = 750;
@@ -79,16 +82,16 @@ impl ThreadContext {
         }
     }
 
-    /// The same, so many times between two messages to the watchdog.
-    pub(crate) fn turns(&self, operation: Operation, times: u64, mut turn: impl FnMut()) {
-        self.rounds(operation, || (0..times).for_each(|_| turn()));
+    /// The same, some times between two messages to the watchdog.
+    pub(crate) fn turns(&self, operation: Operation, mut turn: impl FnMut()) {
+        self.rounds(operation, || (0..TURNS).for_each(|_| turn()));
     }
 
     /// The same, and the times are counted.
-    pub(crate) fn repeat(&self, operation: Operation, times: u64, mut turn: impl FnMut()) {
+    pub(crate) fn repeat(&self, operation: Operation, mut turn: impl FnMut()) {
         self.rounds(operation, || {
-            (0..times).for_each(|_| turn());
-            self.ledger.operations.add(operation, times);
+            (0..TURNS).for_each(|_| turn());
+            self.ledger.operations.add(operation, TURNS);
         });
     }
 

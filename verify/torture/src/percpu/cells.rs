@@ -6,6 +6,7 @@
 //! that are left must be those in the cells: of cells with exact counts, a borrow that was paid
 //! twice would keep one more, and one that was not paid would have dropped one.
 
+use std::array;
 use std::collections::{HashSet, VecDeque};
 use std::convert::identity;
 use std::mem;
@@ -23,12 +24,11 @@ use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, end, loc
 use crate::canary::Kept;
 use crate::passing::at_the_end;
 
-/// Loads between two messages to the watchdog; and stores.
-const LOADS: u64 = 128;
-const STORES: u64 = 16;
+/// Cells of a kind: few, so that a slot is used for one again and again.
+const CELLS: usize = 3;
 
-/// Threads for each CPU that load.
-const LOADERS_PER_CPU: usize = 2;
+/// In how many of 64 draws a guard is given away.
+const GIVEN_AWAY: u64 = 4;
 
 /// Guards that a thread has at once, at most: more than it has slots.
 const GUARDS: u64 = 20;
@@ -110,10 +110,6 @@ trait Kind: 'static {
     const LOAD: Operation;
     const ELSEWHERE: Operation;
     const UPDATES: [Operation; 8];
-    /// Cells: few, where a slot is to be used for one again and again.
-    const CELLS: u64;
-    /// In how many of 64 draws a guard is given away.
-    const GIVEN_AWAY: u64;
     /// How long a guard of another thread is kept, and how long its keeper rests: less than this.
     /// Without rest it yields.
     const KEPT_BELOW_US: u64;
@@ -147,8 +143,6 @@ impl Kind for Protected {
     const ELSEWHERE: Operation = Operation::ArcElsewhere;
     const UPDATES: [Operation; 8] =
         operations![ArcStore ArcSwap ArcOption ArcTake ArcCompare ArcRcu ArcShared ArcRcu];
-    const CELLS: u64 = 16;
-    const GIVEN_AWAY: u64 = 2;
     const KEPT_BELOW_US: u64 = 2_500_000;
     const REST_BELOW_US: u64 = 500;
     const LIVE: &'static Live = &PROTECTED;
@@ -178,8 +172,6 @@ impl Kind for Exact {
     const UPDATES: [Operation; 8] = operations![
         ExactStore ExactSwap ExactOption ExactOption ExactCompare ExactRcu ExactShared ExactRcu
     ];
-    const CELLS: u64 = 3;
-    const GIVEN_AWAY: u64 = 4;
     const KEPT_BELOW_US: u64 = 50;
     const REST_BELOW_US: u64 = 1;
     const LIVE: &'static Live = &EXACT;
@@ -203,7 +195,7 @@ impl<K: Kind> Held<K> {
 
 /// Cells of one kind.
 struct Cells<K: Kind> {
-    cells: Vec<K::Cell>,
+    cells: [K::Cell; CELLS],
     optional: K::Optional,
     /// Each update adds one to the serial.
     chain: K::Cell,
@@ -212,21 +204,21 @@ struct Cells<K: Kind> {
 }
 
 /// Threads that use cells with exact counts.
-pub(crate) fn cast_exact(fixture: &mut Fixture, cpus: usize) {
-    cast::<Exact>(fixture, cpus, 1);
+pub(crate) fn cast_exact(fixture: &mut Fixture, threads: usize) {
+    cast::<Exact>(fixture, threads, 1);
 }
 
 /// Threads that use cells which stand on hazard pointers, and that come and go with guards.
-pub(crate) fn cast_hazards(fixture: &mut Fixture, cpus: usize) {
-    let cells = cast::<Protected>(fixture, cpus, 2);
+pub(crate) fn cast_hazards(fixture: &mut Fixture, threads: usize) {
+    let cells = cast::<Protected>(fixture, threads, 2);
     let parts = [(2, "starter of threads with guards", come_and_go as _)];
     fixture.parts(true, cells, &parts, |_, _| {});
 }
 
-fn cast<K: Kind>(fixture: &mut Fixture, cpus: usize, keepers: usize) -> Arc<Cells<K>> {
+fn cast<K: Kind>(fixture: &mut Fixture, threads: usize, keepers: usize) -> Arc<Cells<K>> {
     let cell = |_| K::Cell::new(Arc::new(Canary::new(0, K::LIVE)));
     let cells = Arc::new(Cells {
-        cells: (0..K::CELLS).map(cell).collect(),
+        cells: array::from_fn(cell),
         optional: K::Optional::new(None),
         chain: cell(0),
         links: AtomicU64::new(0),
@@ -237,7 +229,7 @@ fn cast<K: Kind>(fixture: &mut Fixture, cpus: usize, keepers: usize) -> Arc<Cell
         true,
         Arc::clone(&cells),
         &[
-            (LOADERS_PER_CPU * cpus, loads, |cells, context| cells.load(context)),
+            (threads, loads, |cells, context| cells.load(context)),
             (keepers, keeps, |cells, context| cells.keep(context)),
             (2, stores, |cells, context| cells.store(context)),
         ],
@@ -257,10 +249,11 @@ impl<K: Kind> Cells<K> {
         let mut held: VecDeque<Held<K>> = VecDeque::new();
         let mut cached = K::cached(&self.cells[0]);
         let mut last = 0;
-        context.rounds(K::LOAD, || {
-            (0..LOADS).for_each(|_| self.load_one(context, &mut held, &mut last));
-            context.ledger.operations.add(K::LOAD, LOADS);
-            cached(context);
+        context.repeat(K::LOAD, || {
+            self.load_one(context, &mut held, &mut last);
+            if context.one_in(64) {
+                cached(context);
+            }
         });
         end(context, (held, cached));
     }
@@ -289,7 +282,7 @@ impl<K: Kind> Cells<K> {
             spin(context.below(500));
             one.expect(context);
         }
-        match context.below(64).checked_sub(K::GIVEN_AWAY) {
+        match context.below(64).checked_sub(GIVEN_AWAY) {
             None => self.give_away(context, one),
             Some(0) => K::Cell::into_inner(one.0).expect(context, K::NAME, one.1),
             Some(1..=4) => {
@@ -357,7 +350,7 @@ impl<K: Kind> Cells<K> {
     /// Replaces what is in cells until the run is over.
     fn store(&self, context: &ThreadContext) {
         let mut kept = Kept::default();
-        context.turns(K::UPDATES[0], STORES, || self.store_one(context, &mut kept));
+        context.turns(K::UPDATES[0], || self.store_one(context, &mut kept));
         kept.end(context);
     }
 

@@ -14,18 +14,11 @@ use quiescence::epoch::{self, Atomic, Collector, Guard, Owned, Shared};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, lock, spin, tuning};
 
-/// Guards between two messages to the watchdog; and updates.
-const GUARDS: u64 = 64;
-const UPDATES: u64 = 16;
-
 /// Pointers of a collector.
 const PLACES: usize = 4;
 
 /// Objects that the small collector has room for.
 const ROOM: u64 = 4;
-
-/// Threads for each CPU that read.
-const READERS_PER_CPU: usize = 2;
 
 static LIVE: Live = Live::none();
 
@@ -44,7 +37,7 @@ fn fresh(serial: u64) -> Owned<Canary> {
 }
 
 /// Threads that read and exchange such pointers.
-pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
+pub(crate) fn cast(fixture: &mut Fixture, threads: usize) {
     let domain = Domain::builder().name("epoch").tuning(tuning(ROOM, 1 << 20)).build();
     let pointers = Pointers {
         places: array::from_fn(|_| array::from_fn(|_| Atomic::from(fresh(0)))),
@@ -54,7 +47,7 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
         true,
         pointers,
         &[
-            (READERS_PER_CPU * cpus, "reader of epoch's pointers", Pointers::read),
+            (threads, "reader of epoch's pointers", Pointers::read),
             (3, "updater of epoch's pointers", Pointers::update),
         ],
         Pointers::close,
@@ -95,7 +88,7 @@ impl Pointers {
     /// Loads pointers until the run is over.
     fn read(&self, context: &ThreadContext) {
         let Some(handle) = self.small().map(|small| small.register()) else { return };
-        context.repeat(Operation::EpochPin, GUARDS, || {
+        context.repeat(Operation::EpochPin, || {
             let which = context.below(2) as usize;
             let mut guard = if which == 0 { epoch::pin() } else { handle.pin() };
             // Another guard of the handle comes and goes: the section stays.
@@ -123,7 +116,7 @@ impl Pointers {
     /// Exchanges pointers until the run is over.
     fn update(&self, context: &ThreadContext) {
         let Some(handle) = self.small().map(|small| small.register()) else { return };
-        context.repeat(Operation::EpochExchange, UPDATES, || {
+        context.repeat(Operation::EpochExchange, || {
             let which = context.below(2) as usize;
             let guard = if which == 0 { epoch::pin() } else { handle.pin() };
             let place = &self.places[which][context.below(PLACES as u64) as usize];

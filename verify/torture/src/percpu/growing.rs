@@ -20,7 +20,10 @@ const SECTIONS_MAX: u64 = 300;
 
 /// One domain after the other until the run is over.
 pub(crate) fn run(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {
-    context.repeat(Operation::Grown, 1, || round(beside, shuffler, context));
+    context.rounds(Operation::Grown, || {
+        round(beside, shuffler, context);
+        context.did(Operation::Grown);
+    });
 }
 
 fn round(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {

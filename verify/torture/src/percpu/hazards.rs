@@ -10,16 +10,15 @@ use quiescence::hazard::{self, HazardDomain, HazardPointer};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
-/// Protections between two messages to the watchdog; and updates.
-const LOADS: u64 = 128;
-const STORES: u64 = 16;
-
 /// Bare pointers.
 const PLACES: usize = 4;
 
 /// Lines that are written just before a protection: what it stores waits behind them, in the CPU's
 /// store buffer.
 const LINES: usize = 24;
+
+/// Protections until hazard pointers are made anew, and a domain ends.
+const ANEW: u64 = 8192;
 
 /// Objects that the small domain has room for.
 const ROOM: u64 = 2;
@@ -45,7 +44,7 @@ fn boxed(serial: u64) -> *mut Canary {
 }
 
 /// Threads that use bare pointers.
-pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
+pub(crate) fn cast(fixture: &mut Fixture, threads: usize) {
     let small = HazardDomain::named("torture");
     small.tune(tuning(ROOM, 1 << 20));
     let hazards = Hazards {
@@ -57,7 +56,7 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
         true,
         hazards,
         &[
-            (cpus, "user of hazard pointers", Hazards::protect),
+            (threads, "user of hazard pointers", Hazards::protect),
             (2, "updater of bare pointers", Hazards::retire),
         ],
         Hazards::close,
@@ -69,10 +68,10 @@ impl Hazards {
     fn protect(&self, context: &ThreadContext) {
         let mut holders: [HazardPointer; 2] = array::from_fn(|_| HazardPointer::new());
         let mut round = 0_u64;
-        context.repeat(Operation::HazardProtect, LOADS, || {
+        context.repeat(Operation::HazardProtect, || {
             round += 1;
             self.protect_one(context, &mut holders, round);
-            if round.is_multiple_of(64 * LOADS) {
+            if round.is_multiple_of(ANEW) {
                 holders = array::from_fn(|_| HazardPointer::new());
                 end_domain(context, &mut holders[0]);
             }
@@ -111,7 +110,7 @@ impl Hazards {
 
     /// Replaces what bare pointers lead to, and retires it, until the run is over.
     fn retire(&self, context: &ThreadContext) {
-        context.repeat(Operation::HazardRetire, STORES, || {
+        context.repeat(Operation::HazardRetire, || {
             let at = context.below_mostly_low(PLACES as u64) as usize;
             let new = boxed(LIVE.next_serial());
             // AcqRel: the old one is whole for us, and the new one for those that load it.

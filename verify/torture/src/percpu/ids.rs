@@ -13,9 +13,6 @@ use quiescence::tag::{DomainTag, Global, Private};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
-/// Operations between two messages to the watchdog.
-const ROUNDS: u64 = 64;
-
 /// Ids that all threads know.
 const BOARD: usize = 64;
 
@@ -50,16 +47,16 @@ struct Table<D: DomainTag> {
 }
 
 /// Threads that use id tables.
-pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
+pub(crate) fn cast(fixture: &mut Fixture, threads: usize) {
     let small = Domain::builder().tuning(tuning(ROOM, 1 << 20)).build();
     let ids = Ids { global: Table::new(Domain::global()), small: Table::new(small) };
-    fixture.parts(true, ids, &[(2 * cpus, "user of id tables", Ids::run)], Ids::close);
+    fixture.parts(true, ids, &[(threads, "user of id tables", Ids::run)], Ids::close);
 }
 
 impl Ids {
     /// Uses both, in turn, until the run is over.
     fn run(&self, context: &ThreadContext) {
-        context.repeat(Operation::IdUse, ROUNDS, || {
+        context.repeat(Operation::IdUse, || {
             self.global.step(context);
             self.small.step(context);
         });

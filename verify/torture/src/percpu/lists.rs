@@ -15,9 +15,7 @@ use quiescence::{Domain, Weigh};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
-/// Traversals, updates, and pushes and pops, between two messages to the watchdog.
-const READS: u64 = 64;
-const UPDATES: u64 = 16;
+/// Pushes, and pops, in a row.
 const MOVES: u64 = 32;
 
 /// Keys that are in a list all the time: the multiples of [`APART`].
@@ -26,9 +24,6 @@ const APART: u64 = 8;
 
 /// Objects that the small domain has room for.
 const ROOM: u64 = 4;
-
-/// Threads for each CPU that read, and that push and pop.
-const THREADS_PER_CPU: usize = 2;
 
 static LIVE: Live = Live::none();
 
@@ -61,7 +56,7 @@ struct Lists {
 }
 
 /// Threads that use lists, queues and stacks.
-pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
+pub(crate) fn cast(fixture: &mut Fixture, threads: usize) {
     let domain = Domain::builder().name("lists").tuning(tuning(ROOM, 1 << 20)).build();
     let lists = Lists {
         list: List::new(),
@@ -75,7 +70,6 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
         lists.list.push_back(Element::new(key, 0));
         lists.small.push_back(Element::new(key, 0));
     }
-    let threads = THREADS_PER_CPU * cpus;
     fixture.parts(
         true,
         lists,
@@ -91,7 +85,7 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
 impl Lists {
     /// Traverses lists until the run is over.
     fn read(&self, context: &ThreadContext) {
-        context.repeat(Operation::ListRead, READS, || {
+        context.repeat(Operation::ListRead, || {
             if context.one_in(4) {
                 traverse(&self.small, context);
             } else {
@@ -102,7 +96,7 @@ impl Lists {
 
     /// Updates lists until the run is over.
     fn update(&self, context: &ThreadContext) {
-        context.repeat(Operation::ListUpdate, UPDATES, || {
+        context.repeat(Operation::ListUpdate, || {
             let serial = LIVE.next_serial();
             if context.one_in(4) {
                 update(&self.small, serial, context);

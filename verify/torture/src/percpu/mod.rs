@@ -30,21 +30,25 @@ use super::kinds::{FaultKind, Operation};
 use super::pool::lock;
 use super::themes::Theme;
 
+/// Threads for each CPU that read, or use a tool.
+const THREADS_PER_CPU: usize = 2;
+
 /// The threads of a theme.
 pub(crate) fn cast(fixture: &mut Fixture, theme: Theme, cpus: usize) {
+    let threads = THREADS_PER_CPU * cpus;
     match theme {
         Theme::Sleepable => sleepable::cast(fixture, cpus),
-        Theme::RseqRead => words::cast_snapshots(fixture, cpus),
-        Theme::Sequences => words::cast_sequences(fixture, cpus),
+        Theme::RseqRead => words::cast_snapshots(fixture, threads),
+        Theme::Sequences => words::cast_sequences(fixture, threads),
         Theme::Hazards => {
-            cells::cast_hazards(fixture, cpus);
-            hazards::cast(fixture, cpus);
+            cells::cast_hazards(fixture, threads);
+            hazards::cast(fixture, threads);
         }
-        Theme::Exact => cells::cast_exact(fixture, cpus),
-        Theme::Epoch => epoch::cast(fixture, cpus),
-        Theme::Tools => tools::cast(fixture, cpus),
-        Theme::Lists => lists::cast(fixture, cpus),
-        Theme::Ids => ids::cast(fixture, cpus),
+        Theme::Exact => cells::cast_exact(fixture, threads),
+        Theme::Epoch => epoch::cast(fixture, threads),
+        Theme::Tools => tools::cast(fixture, threads),
+        Theme::Lists => lists::cast(fixture, threads),
+        Theme::Ids => ids::cast(fixture, threads),
         _ => {}
     }
 }

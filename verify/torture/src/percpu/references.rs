@@ -71,7 +71,8 @@ impl References {
     /// Kills one after the other until the run is over.
     pub(crate) fn kill(&self, context: &ThreadContext) {
         let (mut killed, mut kept) = (VecDeque::new(), Kept::default());
-        context.repeat(Operation::BigRefKill, 1, || {
+        context.rounds(Operation::BigRefKill, || {
+            context.did(Operation::BigRefKill);
             let new = Value(kept.keep(Canary::new(LIVE.next_serial(), &LIVE)));
             let old = mem::replace(&mut *lock(&self.0), Arc::new(BigRef::new(new)));
             let is_killed = old.kill() && !old.kill() && old.try_get().is_none();

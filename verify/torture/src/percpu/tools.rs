@@ -16,12 +16,6 @@ use super::references::{Handles, References};
 use super::{FaultKind, Fixture, Operation, ThreadContext, end, lock, spin};
 use crate::context::LOOK;
 
-/// Threads for each CPU that add, take, refer and read.
-const WORKERS_PER_CPU: usize = 3;
-
-/// Rounds between two messages to the watchdog.
-const ROUNDS: u64 = 16;
-
 /// Additions to a counter in a row.
 const ADDITIONS_MAX: u64 = 64;
 
@@ -86,8 +80,7 @@ struct Tools {
 }
 
 /// Threads that use the tools.
-pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
-    let workers = WORKERS_PER_CPU * cpus;
+pub(crate) fn cast(fixture: &mut Fixture, workers: usize) {
     fixture.parts(
         true,
         Tools::new(workers),
@@ -132,7 +125,7 @@ impl Tools {
             alone_value: 0,
             handles: Handles::new(),
         };
-        context.turns(Operation::CounterAdd, ROUNDS, || {
+        context.turns(Operation::CounterAdd, || {
             self.add(context);
             self.add_within_limit(context, &mut holdings);
             add_alone(context, &mut holdings);
@@ -215,7 +208,8 @@ impl Tools {
 
     /// Sums until the run is over.
     fn sum(&self, context: &ThreadContext) {
-        context.repeat(Operation::ExactSum, 1, || {
+        context.rounds(Operation::ExactSum, || {
+            context.did(Operation::ExactSum);
             let bounded = |name, sum: &dyn Fn() -> i64| {
                 // Acquire: pairs with the Release in `add`.
                 let least = self.done.load(Acquire);

@@ -15,15 +15,6 @@ use quiescence::sync::{Latch, SeqLock};
 use super::{FaultKind, Fixture, Operation, ThreadContext, spin};
 use crate::random::scramble;
 
-/// Reads between two messages to the watchdog; writes of snapshots, and of the others.
-const READS: u64 = 128;
-const STORES: u64 = 16;
-const WRITES: u64 = 32;
-
-/// Threads for each CPU that read snapshots, and the others.
-const LOADERS_PER_CPU: usize = 3;
-const READERS_PER_CPU: usize = 2;
-
 /// Words of the values: a few, and so many that a copy takes a while.
 const FEW: usize = 4;
 const MANY: usize = 768;
@@ -117,47 +108,28 @@ impl<P, const N: usize> Chain<P, N> {
     }
 }
 
-/// Has bytes between its fields that are no thread's.
-#[derive(Clone, Copy, Debug)]
-struct Gaps {
-    low: u8,
-    serial: u64,
-    check: u16,
-}
-
-impl Gaps {
-    fn new(serial: u64) -> Self {
-        Self { low: serial as u8, serial, check: word(serial, 1) as u16 }
-    }
-
-    fn is_whole(self) -> bool {
-        let Self { low, check, .. } = Self::new(self.serial);
-        (self.low, self.check) == (low, check)
-    }
-}
-
 /// Snapshots.
 struct Snapshots {
     few: Chain<Snapshot<[u64; FEW]>, FEW>,
     /// What was put there, less what was taken out and what is there: nothing.
     many: Snapshot<[u64; MANY]>,
     balance: AtomicU64,
-    gaps: Snapshot<Gaps>,
+    stored: Snapshot<[u64; FEW]>,
 }
 
 /// Threads that read and replace snapshots.
-pub(crate) fn cast_snapshots(fixture: &mut Fixture, cpus: usize) {
+pub(crate) fn cast_snapshots(fixture: &mut Fixture, threads: usize) {
     let snapshots = Snapshots {
         few: chain!(Snapshot, load),
         many: Snapshot::new(words(0)),
         balance: AtomicU64::new(0),
-        gaps: Snapshot::new(Gaps::new(0)),
+        stored: Snapshot::new(words(0)),
     };
     fixture.parts(
         true,
         snapshots,
         &[
-            (LOADERS_PER_CPU * cpus, "reader of snapshots", Snapshots::load),
+            (threads, "reader of snapshots", Snapshots::load),
             (2, "updater of snapshots", Snapshots::store),
         ],
         Snapshots::close,
@@ -168,27 +140,25 @@ impl Snapshots {
     /// Loads until the run is over.
     fn load(&self, context: &ThreadContext) {
         let mut last = 0;
-        context.repeat(Operation::SnapshotLoad, READS, || {
+        context.repeat(Operation::SnapshotLoad, || {
             self.few.read(context, &mut last);
             if context.one_in(4) {
                 expect_whole(context, "Snapshot", &hint::black_box(&self.many).load());
             }
-            context.expect(self.gaps.load().is_whole(), FaultKind::Torn, "Snapshot", || {
-                "fields with gaps between them do not belong together".to_owned()
-            });
+            expect_whole(context, "Snapshot", &self.stored.load());
         });
     }
 
     /// Replaces snapshots until the run is over.
     fn store(&self, context: &ThreadContext) {
-        context.turns(Operation::SnapshotStore, STORES, || match context.below(4) {
+        context.turns(Operation::SnapshotStore, || match context.below(4) {
             0 => {
                 context.did(Operation::SnapshotUpdate);
                 self.few.update();
             }
             1 => {
                 context.did(Operation::SnapshotStore);
-                self.gaps.store(Gaps::new(context.next()));
+                self.stored.store(words(context.next()));
             }
             _ => {
                 context.did(Operation::SnapshotSwap);
@@ -219,7 +189,7 @@ struct Sequences {
 }
 
 /// Threads that read and write sequence locks and latches.
-pub(crate) fn cast_sequences(fixture: &mut Fixture, cpus: usize) {
+pub(crate) fn cast_sequences(fixture: &mut Fixture, threads: usize) {
     let sequences = Sequences {
         few: chain!(SeqLock, read),
         many: chain!(SeqLock, read),
@@ -230,7 +200,7 @@ pub(crate) fn cast_sequences(fixture: &mut Fixture, cpus: usize) {
         true,
         sequences,
         &[
-            (READERS_PER_CPU * cpus, "reader of sequence locks and latches", Sequences::read),
+            (threads, "reader of sequence locks and latches", Sequences::read),
             (3, "writer of sequence locks and latches", Sequences::write),
         ],
         Sequences::close,
@@ -241,26 +211,23 @@ impl Sequences {
     /// Reads until the run is over.
     fn read(&self, context: &ThreadContext) {
         let [mut few, mut many, mut latch, mut many_latch] = [0; 4];
-        context.rounds(Operation::SeqRead, || {
-            for _ in 0..READS {
-                self.few.read_by(context, &mut few, |lock| match context.below(8) {
-                    0 => lock.try_read(),
-                    _ => Some(lock.read()),
-                });
-                self.latch.read(context, &mut latch);
-                if context.one_in(4) {
-                    self.many.read(context, &mut many);
-                    self.many_latch.read(context, &mut many_latch);
-                }
+        context.repeat(Operation::SeqRead, || {
+            self.few.read_by(context, &mut few, |lock| match context.below(8) {
+                0 => lock.try_read(),
+                _ => Some(lock.read()),
+            });
+            self.latch.read(context, &mut latch);
+            context.ledger.operations.add(Operation::LatchRead, 1);
+            if context.one_in(4) {
+                self.many.read(context, &mut many);
+                self.many_latch.read(context, &mut many_latch);
             }
-            context.ledger.operations.add(Operation::SeqRead, READS);
-            context.ledger.operations.add(Operation::LatchRead, READS);
         });
     }
 
     /// Writes until the run is over.
     fn write(&self, context: &ThreadContext) {
-        context.turns(Operation::SeqWrite, WRITES, || match context.below(8) {
+        context.turns(Operation::SeqWrite, || match context.below(8) {
             0 => self.set(context),
             1 => self.many.update(),
             2 => self.many_latch.update(),
