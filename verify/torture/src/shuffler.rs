@@ -23,9 +23,6 @@ use crate::pool::lock;
 const MOVE_MAX_US: u64 = 600;
 const SIGNAL_MAX_US: u64 = 200;
 
-/// Between two messages to the watchdog.
-const PER_BEAT: u32 = 32;
-
 /// The threads, and where all of them may run in the end.
 pub(crate) struct Shuffler {
     members: Mutex<Vec<Member>>,
@@ -91,11 +88,9 @@ impl Shuffler {
         pause_max_us: u64,
         mut f: impl FnMut(&Member) -> bool,
     ) {
-        context.rounds(operation, || {
-            for _ in 0..PER_BEAT {
-                context.ledger.operations.add(operation, u64::from(self.with_one(context, &mut f)));
-                context.sleep(pause_max_us);
-            }
+        context.turns(operation, || {
+            context.ledger.operations.add(operation, u64::from(self.with_one(context, &mut f)));
+            context.sleep(pause_max_us);
         });
     }
 

@@ -77,15 +77,11 @@ impl Round {
         };
         let mut this = Self { map, keys, fillers, steady, clock };
         for key in keys / 2..keys {
-            let (value, number) = this.member(context).made(key);
+            let number = entries::fresh(key);
             this.steady.push(number);
-            this.map.insert(entries::key(key), value);
+            this.map.insert(entries::key(key), entries::value(number));
         }
         this
-    }
-
-    fn member<'r>(&'r self, context: &'r ThreadContext) -> Member<'r> {
-        Member { round: self, context, log: RefCell::default() }
     }
 
     /// What a key had when the threads began.
@@ -106,7 +102,7 @@ impl Round {
 
     /// What one of the threads does.
     pub(super) fn work(&self, context: &ThreadContext) -> Log {
-        let member = self.member(context);
+        let member = Member { round: self, context, log: RefCell::default() };
         for _ in 0..TURNS {
             if context.is_over() {
                 break;
@@ -145,8 +141,10 @@ impl Member<'_> {
 
     /// What is in a value that was found under a key.
     fn number(&self, value: &Canary, key: u64) -> u64 {
-        entries::read(value, key).unwrap_or_else(|what| {
-            self.context.fault(FaultKind::Payload, NAME, || what);
+        entries::read(value, key).unwrap_or_else(|| {
+            self.context.fault(FaultKind::Payload, NAME, || {
+                format!("{:#x} is no value of key {key}, or not alive", value.serial())
+            });
             u64::MAX
         })
     }
@@ -156,20 +154,6 @@ impl Member<'_> {
         let number = self.number(value, key);
         kept.push((value, key, number));
         number
-    }
-
-    /// A new value for a key, and what is in it.
-    fn made(&self, key: u64) -> (Canary, u64) {
-        let value = entries::value(key);
-        let number = self.number(&value, key);
-        (value, number)
-    }
-
-    /// A new value for a key; notes what is in it.
-    fn noted(&self, key: u64, note: &mut Option<u64>) -> Canary {
-        let (value, number) = self.made(key);
-        *note = Some(number);
-        value
     }
 
     /// Runs an operation on a key, and records it unless it was refused.
@@ -281,20 +265,20 @@ impl Member<'_> {
     fn change<'v>(&self, view: &'v View<'_>, key: u64, kept: &mut Kept<'v>) {
         let (name, is_steady) = (entries::key(key), self.round.is_steady(key));
         let mut keep = |value: &'v Canary| self.keep(value, key, kept);
-        let mut made = None;
+        let made = entries::fresh(key);
+        let make = || entries::value(made);
         match self.context.below(5) {
             0 if !is_steady => self.record(key, Operation::MapRemove, || {
                 replaced(view.remove_entry(&name).map(|(_, value)| keep(value)), None)
             }),
             0 | 1 => self.record(key, Operation::MapInsert, || {
-                let old = view.insert(name, self.noted(key, &mut made)).map(keep);
-                replaced(old, made)
+                replaced(view.insert(name, make()).map(keep), Some(made))
             }),
             2 => self.record(key, Operation::MapUpdate, || {
                 let mut old = None;
                 let replace = |value: &Canary| {
                     old = Some(self.number(value, key));
-                    self.made(key).0
+                    make()
                 };
                 match view.update(&name, replace).map(keep) {
                     Some(new) => replaced(old, Some(new)),
@@ -302,9 +286,8 @@ impl Member<'_> {
                 }
             }),
             3 => self.record(key, Operation::MapInsert, || {
-                let make = || self.noted(key, &mut made);
                 let number = keep(view.get_or_insert_with(name, make));
-                if made == Some(number) { replaced(None, made) } else { left(Some(number)) }
+                if number == made { replaced(None, Some(made)) } else { left(Some(number)) }
             }),
             _ => {
                 let choice = self.context.below(4);
@@ -314,7 +297,7 @@ impl Member<'_> {
                     let result = view.compute(name, |entry| {
                         seen = entry.map(|(_, value)| self.number(value, key));
                         match (choice, entry) {
-                            (0, _) | (1, None) => Change::Insert(self.made(key).0),
+                            (0, _) | (1, None) => Change::Insert(make()),
                             (1, _) | (2, _) => Change::Remove,
                             _ => Change::Abort(()),
                         }
@@ -337,38 +320,38 @@ impl Member<'_> {
     /// waits, in a section with references out of the map, too.
     fn set(&self, waits: bool, key: u64) {
         let (name, map) = (entries::key(key), &self.round.map);
-        let (mut old, mut made) = (None, None);
+        let made = entries::fresh(key);
+        let make = || entries::value(made);
         match self.context.below(if waits { 3 } else { 4 }) {
             0 if !self.round.is_steady(key) => self.record(key, Operation::MapRemove, || {
                 let done = if waits { Some(map.remove(&name)) } else { map.try_remove(&name).ok() };
                 Some(if done? { (Before::Present, After::Is(None)) } else { left(None) })
             }),
             0 | 1 => self.record(key, Operation::MapInsert, || {
-                let value = self.noted(key, &mut made);
                 let is_new = match waits {
-                    true => map.insert(name, value),
-                    false => map.try_insert(name, value).ok()?,
+                    true => map.insert(name, make()),
+                    false => map.try_insert(name, make()).ok()?,
                 };
                 let before = if is_new { Before::Was(None) } else { Before::Present };
-                Some((before, After::Is(made)))
+                Some((before, After::Is(Some(made))))
             }),
             2 if !waits => self.record(key, Operation::MapInsert, || {
-                let value = self.noted(key, &mut made);
-                Some(match map.try_insert_if_absent(name, value).ok()? {
-                    true => replaced(None, made),
+                Some(match map.try_insert_if_absent(name, make()).ok()? {
+                    true => replaced(None, Some(made)),
                     false => (Before::Present, After::Same),
                 })
             }),
             _ => self.record(key, Operation::MapUpdate, || {
+                let mut old = None;
                 let replace = |value: &Canary| {
                     old = Some(self.number(value, key));
-                    self.noted(key, &mut made)
+                    make()
                 };
                 let was_there = match waits {
                     true => map.update(&name, replace),
                     false => map.try_update(&name, replace).ok()?,
                 };
-                Some(if was_there { replaced(old, made) } else { left(None) })
+                Some(if was_there { replaced(old, Some(made)) } else { left(None) })
             }),
         }
     }
@@ -415,7 +398,7 @@ impl Member<'_> {
         let fillers = from..from + context.below(self.round.fillers);
         match context.below(4) {
             0 => map.reserve(context.below(2 * FILLERS) as usize),
-            1 => map.extend(fillers.map(|key| (entries::key(key), entries::value(key)))),
+            1 => map.extend(fillers.map(|key| (entries::key(key), entries::value(entries::fresh(key))))),
             2 => map.shrink_to(context.below(FILLERS) as usize),
             _ => {
                 for key in fillers {

@@ -28,19 +28,20 @@ pub(super) fn number(key: &str) -> u64 {
     key.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
 }
 
-/// A value for this key, which no other has.
-pub(super) fn value(key: u64) -> Canary {
-    Canary::new(key << KEY_AT | LIVE.next_serial(), &LIVE)
+/// What is in a new value for this key, and in no other.
+pub(super) fn fresh(key: u64) -> u64 {
+    key << KEY_AT | LIVE.next_serial()
 }
 
-/// What is in a value, and whether it is one of this key and alive.
-pub(super) fn read(value: &Canary, key: u64) -> Result<u64, String> {
+/// A value that has this in it.
+pub(super) fn value(number: u64) -> Canary {
+    Canary::new(number, &LIVE)
+}
+
+/// What is in a value, if it is one of this key and alive.
+pub(super) fn read(value: &Canary, key: u64) -> Option<u64> {
     let serial = value.serial();
-    match value.is_alive() {
-        true if serial >> KEY_AT == key => Ok(serial),
-        true => Err(format!("{serial:#x} is no value of key {key}")),
-        false => Err(format!("a value of key {key} is not alive")),
-    }
+    (value.is_alive() && serial >> KEY_AT == key).then_some(serial)
 }
 
 /// A hasher that crowds keys into few buckets.

@@ -3,8 +3,8 @@
 
 use std::array;
 use std::ptr;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::AcqRel;
 
 use quiescence::hazard::{self, HazardDomain, HazardPointer};
 
@@ -13,22 +13,13 @@ use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tu
 /// Bare pointers.
 const PLACES: usize = 4;
 
-/// Lines that are written just before a protection: what it stores waits behind them, in the CPU's
-/// store buffer.
-const LINES: usize = 24;
-
-/// Protections until hazard pointers are made anew, and a domain ends.
-const ANEW: u64 = 8192;
+/// How seldom hazard pointers are made anew, and a domain ends.
+const NEW_ONE_IN: u64 = 8192;
 
 /// Objects that the small domain has room for.
 const ROOM: u64 = 2;
 
 static LIVE: Live = Live::none();
-
-/// A cache line that several threads write.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Line(AtomicU64);
 
 /// The pointers.
 struct Hazards {
@@ -36,7 +27,6 @@ struct Hazards {
     /// ones are leaked.
     places: [AtomicPtr<Canary>; PLACES],
     small: HazardDomain,
-    lines: [Line; LINES],
 }
 
 fn boxed(serial: u64) -> *mut Canary {
@@ -50,7 +40,6 @@ pub(crate) fn cast(fixture: &mut Fixture, threads: usize) {
     let hazards = Hazards {
         places: array::from_fn(|_| AtomicPtr::new(boxed(0))),
         small,
-        lines: array::from_fn(|_| Line::default()),
     };
     fixture.parts(
         true,
@@ -67,11 +56,9 @@ impl Hazards {
     /// Protects what bare pointers lead to until the run is over.
     fn protect(&self, context: &ThreadContext) {
         let mut holders: [HazardPointer; 2] = array::from_fn(|_| HazardPointer::new());
-        let mut round = 0_u64;
         context.repeat(Operation::HazardProtect, || {
-            round += 1;
-            self.protect_one(context, &mut holders, round);
-            if round.is_multiple_of(ANEW) {
+            self.protect_one(context, &mut holders);
+            if context.one_in(NEW_ONE_IN) {
                 holders = array::from_fn(|_| HazardPointer::new());
                 end_domain(context, &mut holders[0]);
             }
@@ -82,13 +69,9 @@ impl Hazards {
         &self,
         context: &ThreadContext,
         [first, second]: &mut [HazardPointer; 2],
-        round: u64,
     ) {
         // Both of the same one now and then.
         let place = &self.places[context.below_mostly_low(PLACES as u64) as usize];
-        if round.is_multiple_of(2) {
-            self.lines.iter().for_each(|line| line.0.store(round, Relaxed));
-        }
         // SAFETY: what is there is from a box, and is retired after it was taken out.
         let Some(one) = (unsafe { first.protect(place) }) else { return };
         let serial = one.loaded(context, "HazardPointer");
@@ -121,9 +104,6 @@ impl Hazards {
                 self.small.retire(old)
             } else {
                 hazard::global().retire(old)
-            }
-            if context.one_in(2) {
-                self.lines.iter().for_each(|line| line.0.store(1, Relaxed));
             }
         });
     }

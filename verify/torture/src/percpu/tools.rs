@@ -2,10 +2,10 @@
 //! references that are given out while somebody kills, and a lock around two words that belong
 //! together.
 
+use std::mem;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI64, AtomicU64, fence};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 
 use quiescence::sync::{
@@ -14,15 +14,12 @@ use quiescence::sync::{
 
 use super::references::{Handles, References};
 use super::{FaultKind, Fixture, Operation, ThreadContext, end, lock, spin};
-use crate::context::LOOK;
 
 /// Additions to a counter in a row.
 const ADDITIONS_MAX: u64 = 64;
 
-/// The limit of the counter that all share, so that it is reached; and of one that a thread has
-/// alone.
+/// The limit of the counter that all share, so that it is reached.
 const LIMIT: u64 = 3_000;
-const LIMIT_ALONE: u64 = 300;
 
 /// Guards on their way to where they end.
 const GUARDS: usize = 4;
@@ -51,11 +48,9 @@ type Guard = LocalGlobalReadGuard<'static, Pair>;
 
 /// What a worker has.
 struct Holdings {
-    /// Of the limit that all share.
-    shared: Vec<u64>,
+    /// Of the limit.
+    amounts: Vec<u64>,
     grows: bool,
-    alone: LimitCounter,
-    alone_value: u64,
     handles: Handles,
 }
 
@@ -75,8 +70,8 @@ struct Tools {
     held: AtomicU64,
     references: References,
     writes: AtomicU64,
-    guards: SyncSender<Guard>,
-    ends: Mutex<Option<Receiver<Guard>>>,
+    /// None when no thread is left that ends them.
+    guards: Mutex<Option<Vec<Guard>>>,
 }
 
 /// Threads that use the tools.
@@ -98,7 +93,6 @@ pub(crate) fn cast(fixture: &mut Fixture, workers: usize) {
 impl Tools {
     /// For so many workers.
     fn new(workers: usize) -> Self {
-        let (guards, ends) = sync_channel(GUARDS);
         Self {
             workers: workers as i64,
             counter: Counter::new(),
@@ -111,28 +105,21 @@ impl Tools {
             held: AtomicU64::new(0),
             references: References::new(),
             writes: AtomicU64::new(0),
-            guards,
-            ends: Mutex::new(Some(ends)),
+            guards: Mutex::new(Some(Vec::new())),
         }
     }
 
     /// Adds, takes, refers and reads until the run is over.
     fn work(&self, context: &ThreadContext) {
-        let mut holdings = Holdings {
-            shared: Vec::new(),
-            grows: true,
-            alone: LimitCounter::new(LIMIT_ALONE),
-            alone_value: 0,
-            handles: Handles::new(),
-        };
+        let handles = Handles::new();
+        let mut holdings = Holdings { amounts: Vec::new(), grows: true, handles };
         context.turns(Operation::CounterAdd, || {
             self.add(context);
             self.add_within_limit(context, &mut holdings);
-            add_alone(context, &mut holdings);
             self.read(context);
             self.references.refer(context, &mut holdings.handles);
         });
-        holdings.shared.drain(..).for_each(|amount| self.give_back(amount));
+        holdings.amounts.drain(..).for_each(|amount| self.give_back(amount));
         end(context, holdings.handles);
     }
 
@@ -171,8 +158,8 @@ impl Tools {
                 context.expect(held <= LIMIT, FaultKind::Limit, "LimitCounter", || {
                     format!("{held} was added where {LIMIT} may be")
                 });
-                holdings.shared.push(amount);
-            } else if let Some(amount) = holdings.shared.pop() {
+                holdings.amounts.push(amount);
+            } else if let Some(amount) = holdings.amounts.pop() {
                 self.give_back(amount);
                 holdings.grows = context.one_in(200);
             } else {
@@ -199,10 +186,12 @@ impl Tools {
             expect_whole(context, &guard);
         }
         context.did(Operation::LockRead);
-        if context.one_in(32) {
-            // Where no thread takes it, it ends here.
-            let sent = self.guards.try_send(guard).is_ok();
-            context.ledger.operations.add(Operation::LockElsewhere, u64::from(sent));
+        if context.one_in(32)
+            && let Some(guards) = &mut *lock(&self.guards)
+            && guards.len() < GUARDS
+        {
+            guards.push(guard);
+            context.did(Operation::LockElsewhere);
         }
     }
 
@@ -270,16 +259,13 @@ impl Tools {
 
     /// Ends what others have begun to read, until the run is over.
     fn end_guards(&self, context: &ThreadContext) {
-        let Some(ends) = lock(&self.ends).take() else { return };
-        loop {
-            context.begin(Operation::LockElsewhere);
-            match ends.recv_timeout(LOOK) {
-                Ok(guard) => expect_whole(context, &guard),
-                Err(RecvTimeoutError::Timeout) if !context.is_over() => {}
-                // Those that are still sent end with the channel.
-                Err(_) => return,
-            }
-        }
+        context.rounds(Operation::LockElsewhere, || {
+            let guards = lock(&self.guards).as_mut().map(mem::take);
+            guards.iter().flatten().for_each(|guard| expect_whole(context, guard));
+            drop(guards);
+            context.sleep(100);
+        });
+        drop(lock(&self.guards).take());
     }
 
     /// When all threads have ended: looks for what is lost.
@@ -300,25 +286,6 @@ impl Tools {
             format!("{writes} times was written, {written} are there")
         });
         self.references.close(context);
-    }
-}
-
-/// A counter with a limit that no other thread uses: it is exact, wherever the thread is moved.
-fn add_alone(context: &ThreadContext, holdings: &mut Holdings) {
-    let Holdings { alone, alone_value: value, .. } = holdings;
-    for _ in 0..32 {
-        let amount = 1 + context.below(6);
-        if context.one_in(2) {
-            let added = alone.try_add(amount);
-            let is_right = added == (*value + amount <= LIMIT_ALONE);
-            context.expect(is_right, FaultKind::Limit, "LimitCounter", || {
-                format!("at {value} of {LIMIT_ALONE}, adding {amount} was answered by {added}")
-            });
-            *value += if added { amount } else { 0 };
-        } else if amount <= *value {
-            alone.sub(amount);
-            *value -= amount;
-        }
     }
 }
 
