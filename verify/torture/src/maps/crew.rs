@@ -398,7 +398,9 @@ impl Member<'_> {
         let fillers = from..from + context.below(self.round.fillers);
         match context.below(4) {
             0 => map.reserve(context.below(2 * FILLERS) as usize),
-            1 => map.extend(fillers.map(|key| (entries::key(key), entries::value(entries::fresh(key))))),
+            1 => map.extend(
+                fillers.map(|key| (entries::key(key), entries::value(entries::fresh(key)))),
+            ),
             2 => map.shrink_to(context.below(FILLERS) as usize),
             _ => {
                 for key in fillers {

@@ -37,10 +37,7 @@ fn boxed(serial: u64) -> *mut Canary {
 pub(crate) fn cast(fixture: &mut Fixture, threads: usize) {
     let small = HazardDomain::named("torture");
     small.tune(tuning(ROOM, 1 << 20));
-    let hazards = Hazards {
-        places: array::from_fn(|_| AtomicPtr::new(boxed(0))),
-        small,
-    };
+    let hazards = Hazards { places: array::from_fn(|_| AtomicPtr::new(boxed(0))), small };
     fixture.parts(
         true,
         hazards,
@@ -65,11 +62,7 @@ impl Hazards {
         });
     }
 
-    fn protect_one(
-        &self,
-        context: &ThreadContext,
-        [first, second]: &mut [HazardPointer; 2],
-    ) {
+    fn protect_one(&self, context: &ThreadContext, [first, second]: &mut [HazardPointer; 2]) {
         // Both of the same one now and then.
         let place = &self.places[context.below_mostly_low(PLACES as u64) as usize];
         // SAFETY: what is there is from a box, and is retired after it was taken out.
@@ -100,11 +93,7 @@ impl Hazards {
             let old = self.places[at].swap(new, AcqRel);
             // SAFETY: from a box, and no thread finds it any more.
             let old = unsafe { Box::from_raw(old) };
-            if at == 0 {
-                self.small.retire(old)
-            } else {
-                hazard::global().retire(old)
-            }
+            if at == 0 { self.small.retire(old) } else { hazard::global().retire(old) }
         });
     }
 
