@@ -91,7 +91,7 @@ impl Fixture {
         &mut self,
         is_moved: bool,
         shared: T,
-        parts: &[(usize, &'static str, Play<T>)],
+        parts: &[(usize, &str, Play<T>)],
         close: fn(&T, &ThreadContext),
     ) {
         let shared = Arc::new(shared);

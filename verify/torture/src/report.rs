@@ -30,7 +30,6 @@ pub(crate) struct Setup {
     #[serde(serialize_with = "name")]
     pub(crate) engine: Engine,
     pub(crate) mutant: Option<&'static str>,
-    #[serde(serialize_with = "names")]
     pub(crate) themes: Themes,
     pub(crate) seconds: u64,
     pub(crate) cpus: usize,
@@ -40,10 +39,6 @@ pub(crate) struct Setup {
 
 fn name<S: Serializer>(engine: &Engine, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(engine.name())
-}
-
-fn names<S: Serializer>(themes: &Themes, serializer: S) -> Result<S::Ok, S::Error> {
-    themes.names().serialize(serializer)
 }
 
 /// How a run ended.

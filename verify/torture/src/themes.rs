@@ -3,11 +3,13 @@
 use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
+use serde::Serialize;
 
 use crate::kinds::{Named, Operation};
 
 /// What some threads of a run are about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Theme {
     /// Readers and updaters of every kind; blocks with an age
     Readers,
@@ -81,7 +83,7 @@ impl Theme {
 }
 
 /// Some themes, each once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Themes(pub(crate) Vec<Theme>);
 
 impl Themes {

@@ -104,8 +104,6 @@ cell!(ExactCell, ExactGuard, Deref::deref, ExactGuard::into_inner);
 /// A kind of cells.
 trait Kind: 'static {
     const NAME: &'static str;
-    /// Who loads, keeps the guards of others, and updates.
-    const PARTS: [&'static str; 3];
     /// What is counted: loads, guards of others, and updates, by what is drawn.
     const LOAD: Operation;
     const ELSEWHERE: Operation;
@@ -137,8 +135,6 @@ static PROTECTED: Live = Live::none();
 
 impl Kind for Protected {
     const NAME: &'static str = "ArcCell";
-    const PARTS: [&'static str; 3] =
-        ["reader of cells", "keeper of others' guards", "updater of cells"];
     const LOAD: Operation = Operation::ArcLoad;
     const ELSEWHERE: Operation = Operation::ArcElsewhere;
     const UPDATES: [Operation; 8] =
@@ -165,8 +161,6 @@ static EXACT: Live = Live::none();
 
 impl Kind for Exact {
     const NAME: &'static str = "ExactCell";
-    const PARTS: [&'static str; 3] =
-        ["reader of exact cells", "keeper of others' exact guards", "updater of exact cells"];
     const LOAD: Operation = Operation::ExactLoad;
     const ELSEWHERE: Operation = Operation::ExactElsewhere;
     const UPDATES: [Operation; 8] = operations![
@@ -224,14 +218,15 @@ fn cast<K: Kind>(fixture: &mut Fixture, threads: usize, keepers: usize) -> Arc<C
         links: AtomicU64::new(0),
         moving: Mutex::default(),
     });
-    let [loads, keeps, stores] = K::PARTS;
+    let [loads, keeps, stores] = ["reader", "keeper of others' guards", "updater"]
+        .map(|part| format!("{part}, {}", K::NAME));
     fixture.parts(
         true,
         Arc::clone(&cells),
         &[
-            (threads, loads, |cells, context| cells.load(context)),
-            (keepers, keeps, |cells, context| cells.keep(context)),
-            (2, stores, |cells, context| cells.store(context)),
+            (threads, &*loads, |cells, context| cells.load(context)),
+            (keepers, &*keeps, |cells, context| cells.keep(context)),
+            (2, &*stores, |cells, context| cells.store(context)),
         ],
         |cells, context| cells.close(context),
     );

@@ -18,6 +18,7 @@ use crate::arena::{Arena, Participant, Visit};
 use crate::context::ThreadContext;
 use crate::delays;
 use crate::fixture::{self, Fixture};
+use crate::kinds::ReaderKind::{SrcuElsewhere, SrcuLong, SrcuNested, SrcuOverlapping};
 use crate::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
 use crate::ledger::Ledger;
 use crate::pool::lock;
@@ -26,18 +27,10 @@ use crate::readers::dawdle;
 /// Threads for each CPU that read.
 const READERS_PER_CPU: usize = 8;
 
-/// How the readers read, given out in this order and from the start again: one in the static domain
-/// and one in that which is made at run time.
-const READERS: [[ReaderKind; 2]; 8] = [
-    [ReaderKind::Srcu, ReaderKind::SrcuElsewhere],
-    [ReaderKind::SrcuOverlapping, ReaderKind::SrcuElsewhere],
-    [ReaderKind::SrcuNested, ReaderKind::Srcu],
-    [ReaderKind::SrcuElsewhere, ReaderKind::SrcuOverlapping],
-    [ReaderKind::SrcuElsewhere, ReaderKind::SrcuNested],
-    [ReaderKind::SrcuLong, ReaderKind::Srcu],
-    [ReaderKind::Srcu, ReaderKind::SrcuElsewhere],
-    [ReaderKind::Srcu, ReaderKind::SrcuLong],
-];
+/// How the readers read, given out in this order and from the start again, in the one domain and in
+/// the other by turns. An odd number: so each kind reads in both.
+const READERS: [ReaderKind; 5] =
+    [ReaderKind::Srcu, SrcuElsewhere, SrcuOverlapping, SrcuNested, SrcuLong];
 
 /// How long a long section is, and how long is paused between two, at most.
 const LONG_MAX_US: u64 = 15_000;
@@ -82,7 +75,7 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
             expect_no_sections(&yard.arena, context)
         });
     }
-    let readers = READERS.as_flattened().iter().zip(yards.iter().cycle()).cycle();
+    let readers = READERS.iter().cycle().zip(yards.iter().cycle());
     for (&kind, yard) in readers.take(READERS_PER_CPU * cpus) {
         let own = yard.clone();
         let name = format!("reader in the {}", yard.arena.name);
@@ -147,16 +140,16 @@ fn read(yard: &Yard, context: &ThreadContext, kind: ReaderKind) {
     let mut last = None;
     participant.sections(|| {
         match kind {
-            ReaderKind::SrcuNested => nested(yard, participant),
-            ReaderKind::SrcuOverlapping => {
+            SrcuNested => nested(yard, participant),
+            SrcuOverlapping => {
                 // The next section begins before the last one ends: the domain is never without a
                 // section, and grace periods come to an end all the same.
                 let next = yard.hold(participant, kind);
                 linger(context);
                 last.replace(next).into_iter().for_each(|last| participant.leave(last));
             }
-            ReaderKind::SrcuElsewhere => elsewhere(yard, participant),
-            ReaderKind::SrcuLong => long(yard, participant),
+            SrcuElsewhere => elsewhere(yard, participant),
+            SrcuLong => long(yard, participant),
             _ => section(yard, participant),
         }
         if context.one_in(64) {
@@ -180,7 +173,7 @@ pub(crate) fn section(yard: &Yard, participant: &Participant<Sleepable>) {
 /// A section in a section, which end in either order: each is one of its own.
 fn nested(yard: &Yard, participant: &Participant<Sleepable>) {
     let begin = || {
-        let visit = participant.visit(yard.srcu().read(), ReaderKind::SrcuNested);
+        let visit = participant.visit(yard.srcu().read(), SrcuNested);
         linger(&participant.context);
         visit
     };
@@ -194,7 +187,7 @@ fn nested(yard: &Yard, participant: &Participant<Sleepable>) {
 
 /// Leaves a section to others, and ends the one that has been left for longest.
 fn elsewhere(yard: &Yard, participant: &Participant<Sleepable>) {
-    let visit = yard.hold(participant, ReaderKind::SrcuElsewhere);
+    let visit = yard.hold(participant, SrcuElsewhere);
     let oldest = {
         let mut left = lock(&yard.left);
         left.push_back(visit);
@@ -205,7 +198,7 @@ fn elsewhere(yard: &Yard, participant: &Participant<Sleepable>) {
 }
 
 fn long(yard: &Yard, participant: &Participant<Sleepable>) {
-    let visit = participant.visit(yard.srcu().read(), ReaderKind::SrcuLong);
+    let visit = participant.visit(yard.srcu().read(), SrcuLong);
     participant.context.sleep(LONG_MAX_US);
     participant.leave(visit);
     participant.context.sleep(PAUSE_MAX_US);

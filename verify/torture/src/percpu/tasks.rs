@@ -5,15 +5,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::{JoinHandle, yield_now};
+use tokio::task::yield_now;
 
 use super::sleepable::{Yard, give_up};
 use crate::arena::Participant;
-use crate::context::{LOOK, ThreadContext};
+use crate::context::ThreadContext;
 use crate::delays;
 use crate::kinds::{FaultKind, ReaderKind, Step, Way};
 use crate::shuffler::{Shuffler, Stay};
@@ -33,13 +32,6 @@ thread_local! {
     static STAY: RefCell<Option<Stay>> = const { RefCell::new(None) };
 }
 
-/// Tasks, and how often each of them has got on.
-#[derive(Default)]
-struct Tasks {
-    handles: Vec<JoinHandle<()>>,
-    steps: Vec<Arc<AtomicU64>>,
-}
-
 /// Has tasks until the run is over.
 pub(crate) fn run(yards: &[Yard], shuffler: &Arc<Shuffler>, context: &ThreadContext) {
     let runtime = match runtime(shuffler, context.next()) {
@@ -49,20 +41,15 @@ pub(crate) fn run(yards: &[Yard], shuffler: &Arc<Shuffler>, context: &ThreadCont
                 .fault(FaultKind::Process, "", || format!("no threads for tasks: {error}"));
         }
     };
-    let mut tasks = Tasks::default();
+    let mut tasks = Vec::new();
     for yard in yards {
-        for number in 0..READERS + UPDATERS {
-            let (yard, context) = (yard.clone(), context.clone());
-            if number < READERS {
-                tasks.spawn(&runtime, |steps| read(yard, context, steps));
-            } else {
-                tasks.spawn(&runtime, |steps| update(yard, context, steps));
-            }
-        }
+        let own = |_| (yard.clone(), context.clone());
+        tasks.extend((0..READERS).map(own).map(|(yard, own)| runtime.spawn(read(yard, own))));
+        tasks.extend((0..UPDATERS).map(own).map(|(yard, own)| runtime.spawn(update(yard, own))));
     }
-    tasks.watch(context);
-    for handle in tasks.handles {
-        let ended = runtime.block_on(handle).is_ok();
+    // One that does not get on is noticed here at the latest, when the run is over.
+    for task in tasks {
+        let ended = runtime.block_on(task).is_ok();
         context.expect(ended, FaultKind::Panic, "", || "a task; see standard error".to_owned());
     }
 }
@@ -82,35 +69,11 @@ fn runtime(shuffler: &Arc<Shuffler>, seed: u64) -> std::io::Result<Runtime> {
         .build()
 }
 
-impl Tasks {
-    fn spawn<F>(&mut self, runtime: &Runtime, task: impl FnOnce(Arc<AtomicU64>) -> F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let steps = Arc::new(AtomicU64::new(0));
-        self.handles.push(runtime.spawn(task(Arc::clone(&steps))));
-        self.steps.push(steps);
-    }
-
-    /// Says that this thread gets on, as long as every task does; until all have ended.
-    fn watch(&self, context: &ThreadContext) {
-        let mut seen = vec![0; self.steps.len()];
-        while !self.handles.iter().all(JoinHandle::is_finished) {
-            let now: Vec<u64> = self.steps.iter().map(|steps| steps.load(Relaxed)).collect();
-            let ended = self.handles.iter().map(JoinHandle::is_finished);
-            if now.iter().zip(&seen).zip(ended).all(|((now, seen), ended)| now != seen || ended) {
-                context.record().begin(Step::Update(Way::TaskAwaited));
-                seen = now;
-            }
-            thread::sleep(LOOK);
-        }
-    }
-}
-
 /// Reads: each section is suspended some times, and continues wherever the task does.
-async fn read(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>) {
+async fn read(yard: Yard, context: ThreadContext) {
     let (participant, kind) = (Participant::new(&yard.arena, &context), ReaderKind::SrcuTask);
     while !context.is_over() {
+        context.record().begin(Step::Read);
         let visit = yard.hold(&participant, kind);
         for _ in 0..context.below(4) {
             yield_now().await;
@@ -119,13 +82,12 @@ async fn read(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>) {
             tokio::time::sleep(Duration::from_micros(context.below(SLEEP_MAX_US))).await;
         }
         participant.leave(visit);
-        steps.fetch_add(1, Relaxed);
         yield_now().await;
     }
 }
 
 /// Updates. A task must not wait but by `.await`: those that it would wait for may need its thread.
-async fn update(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>) {
+async fn update(yard: Yard, context: ThreadContext) {
     let (participant, way) = (Participant::new(&yard.arena, &context), Way::TaskAwaited);
     while !context.is_over() {
         let new = participant.arena.pool.take();
@@ -140,6 +102,6 @@ async fn update(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>) {
             yard.srcu().wait_async(yard.srcu().start_poll()).await;
         }
         participant.arena.pool.aged(passing);
-        steps.fetch_add(1, Relaxed);
+        context.record().begin(Step::Update(way));
     }
 }
