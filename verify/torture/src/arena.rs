@@ -1,8 +1,9 @@
 //! A domain under torture, the places in it where blocks are published, and one look at them.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::{Arc, Mutex};
 
 use quiescence::tag::{DomainTag, Section};
 use quiescence::{Cookie, Domain, Rcu, RcuOption};
@@ -24,6 +25,9 @@ pub(crate) struct Arena<K: DomainTag> {
     slots: [AtomicU32; SLOTS],
     pub(crate) value: Rcu<BlockRef, K>,
     pub(crate) option: RcuOption<BlockRef, K>,
+    /// Boxes that `into_box` gave back. A reader that a fault lets see one of them finds it as it
+    /// was.
+    pub(crate) boxes: Mutex<VecDeque<Box<BlockRef>>>,
 }
 
 /// What a thread needs to take part.
@@ -68,6 +72,7 @@ impl<K: DomainTag> Arena<K> {
             slots: std::array::from_fn(|_| AtomicU32::new(fresh())),
             value: Rcu::new_in(BlockRef::new(&pool, fresh()), domain.clone()),
             option: RcuOption::new_in(Some(BlockRef::new(&pool, fresh())), domain.clone()),
+            boxes: Mutex::default(),
             domain,
             pool,
         }

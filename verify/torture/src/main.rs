@@ -188,13 +188,13 @@ fn run(args: &Args) -> Result<u8, Failure> {
     let is_about = |removed: &removed::Removed| args.child || setup.themes.has(removed.theme);
     if let Some(removed) = removed.filter(|removed| !is_about(removed)) {
         let themes = Themes::new(&[removed.theme]).names().join(", ");
-        let name = removed.name();
+        let name = removed.name;
         let message = format!("{name} is noticed by the theme {themes}, which --only leaves out");
         return Err(Failure::Usage(message));
     }
     setup.print(output).map_err(write)?;
     if let Some(removed) = removed {
-        removed.remove();
+        assert!(mutants::remove(removed.name), "one step is removed in a process");
     }
     delays::install(setup.seed);
     let fixture = cast(&setup).map_err(|error| Failure::io("cannot shuffle", error))?;
@@ -279,7 +279,7 @@ impl Args {
             fences: if fences() == Fences::Portable { "portable" } else { "membarrier" },
             per_cpu: if is_portable { "portable" } else { "restartable" },
             engine: self.engine,
-            mutant: removed.map(removed::Removed::name),
+            mutant: removed.map(|removed| removed.name),
             themes: match removed {
                 Some(removed) if self.only.is_empty() => Themes::new(&[removed.theme]),
                 _ => Themes::new(&self.only),

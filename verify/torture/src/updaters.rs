@@ -1,6 +1,5 @@
 //! The updaters: every way to wait for a grace period, or to have it waited for.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,10 +10,9 @@ use quiescence::{Domain, Qsbr};
 
 use super::arena::Participant;
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
-use super::pool::BlockRef;
+use super::pool::{BlockRef, lock};
 
-/// Boxes given back by `into_box` that an updater keeps before it frees the first: a reader that a
-/// fault lets see one of them finds it as it was.
+/// Boxes given back by `into_box` that an arena keeps before it frees the first.
 const BOXES_KEPT: usize = 4096;
 
 /// Callbacks before a barrier, at most.
@@ -24,9 +22,9 @@ impl<K: ThreadTag> Participant<K> {
     /// Updates until the run is over, each time in a way that is drawn.
     pub(crate) fn update_often(&self) {
         let ways = Way::all(|way| way.is_of_threads() && !way.is_alone());
-        self.update_by(&ways, |way, boxes| match way {
+        self.update_by(&ways, |way| match way {
             Way::RetireInSection => self.retire_in_section(),
-            way => self.update(way, boxes),
+            way => self.update(way),
         });
     }
 
@@ -35,7 +33,7 @@ impl<K: ThreadTag> Participant<K> {
     pub(crate) fn wait_alone(&self) {
         const WAYS: [Way; 3] = [Way::Synchronize, Way::Expedited, Way::SnapshotWait];
         while !self.context.is_over() {
-            self.update(self.begin(&WAYS), &mut VecDeque::new());
+            self.update(self.begin(&WAYS));
         }
     }
 
@@ -60,14 +58,9 @@ impl<K: ThreadTag> Participant<K> {
 
 impl<K: DomainTag> Participant<K> {
     /// Updates until the run is over, each time in one of these ways.
-    pub(crate) fn update_by(
-        &self,
-        ways: &[Way],
-        mut update: impl FnMut(Way, &mut VecDeque<Box<BlockRef>>),
-    ) {
-        let mut boxes = VecDeque::new();
+    pub(crate) fn update_by(&self, ways: &[Way], update: impl Fn(Way)) {
         while !self.context.is_over() {
-            update(self.begin(ways), &mut boxes);
+            update(self.begin(ways));
             self.context.give_way();
         }
     }
@@ -80,7 +73,7 @@ impl<K: DomainTag> Participant<K> {
     }
 
     /// Updates in one of the ways that need no section of the thread's own.
-    pub(crate) fn update(&self, way: Way, boxes: &mut VecDeque<Box<BlockRef>>) {
+    pub(crate) fn update(&self, way: Way) {
         match way {
             Way::Synchronize => self.wait(way, Domain::synchronize),
             Way::Expedited => self.wait(way, Domain::synchronize_expedited),
@@ -93,7 +86,7 @@ impl<K: DomainTag> Participant<K> {
             Way::SnapshotWait => self.wait(way, |domain| domain.wait(domain.cookie())),
             Way::Call => self.call(),
             Way::Barrier => self.barrier(),
-            Way::Store | Way::Swap | Way::IntoBox | Way::Take => self.replace_value(way, boxes),
+            Way::Store | Way::Swap | Way::IntoBox | Way::Take => self.replace_value(way),
             Way::Update => self.update_closure(),
             way => self.retire(way),
         }
@@ -211,7 +204,7 @@ impl<K: DomainTag> Participant<K> {
     }
 
     /// Replaces a block in one of the places that take a value.
-    fn replace_value(&self, way: Way, boxes: &mut VecDeque<Box<BlockRef>>) {
+    fn replace_value(&self, way: Way) {
         let Some(index) = self.fresh() else { return };
         let arena = &*self.arena;
         arena.pool.prepare(index);
@@ -236,6 +229,7 @@ impl<K: DomainTag> Participant<K> {
                 }
                 let old = old.into_box();
                 old.note_grace_period();
+                let mut boxes = lock(&arena.boxes);
                 boxes.push_back(old);
                 if boxes.len() > BOXES_KEPT {
                     boxes.pop_front();

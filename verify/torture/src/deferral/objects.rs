@@ -223,19 +223,18 @@ struct Nothing;
 struct OddWord(usize);
 
 /// Objects that cannot count themselves: those without memory, and words. Taken, dropped.
-static NOTHINGS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-static ODD_WORDS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+static ODD: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 impl Drop for Nothing {
     fn drop(&mut self) {
-        NOTHINGS[1].fetch_add(1, Release); // pairs with the Acquire in `expect_no_odd_ones`
+        ODD[1].fetch_add(1, Release); // pairs with the Acquire in `expect_no_odd_ones`
     }
 }
 
 impl Drop for OddWord {
     fn drop(&mut self) {
-        let times = if self.0 & 1 == 1 { 1 } else { 2 }; // a word that has changed shows
-        ODD_WORDS[1].fetch_add(times, Release); // as above
+        let times = if self.0 & 1 == 1 { 1 } else { 1 << 32 }; // a word that has changed shows
+        ODD[1].fetch_add(times, Release); // as above
     }
 }
 
@@ -248,23 +247,16 @@ impl Retire for OddWord {
 /// Says so unless every object without memory, and every odd word, was dropped once: when all is
 /// over.
 pub(crate) fn expect_no_odd_ones(context: &ThreadContext) {
-    for (name, [taken, dropped]) in [("zero-sized", &NOTHINGS), ("odd", &ODD_WORDS)] {
-        let (taken, dropped) = (taken.load(Relaxed), dropped.load(Acquire));
-        context.expect(taken == dropped, FaultKind::Count, "", || {
-            format!("{taken} {name} objects were retired and {dropped} dropped")
-        });
-    }
+    let (taken, dropped) = (ODD[0].load(Relaxed), ODD[1].load(Acquire));
+    context.expect(taken == dropped, FaultKind::Count, "", || {
+        format!("{taken} zero-sized objects and odd words were retired and {dropped} dropped")
+    });
 }
 
 impl<K: ThreadTag> Field<K> {
     pub(crate) fn new(context: &ThreadContext, domain: &Domain<K>, tally: &Arc<Tally>) -> Self {
         let (context, domain, tally) = (context.clone(), domain.clone(), Arc::clone(tally));
         Self { context, domain, tally, closures: Arc::default() }
-    }
-
-    /// An object of the type T, boxed or not.
-    fn of<T>(&self) -> Parcel {
-        self.tally.parcel(size_of::<T>())
     }
 
     /// Retires so many objects, drawn. Those that are refused are left for later.
@@ -277,8 +269,8 @@ impl<K: ThreadTag> Field<K> {
             self.context.did(operation);
             self
         };
-        let large = || Bundle(self.of::<Bundle<62>>(), [draw; 62]);
         let parcel = |bytes| self.tally.parcel(bytes);
+        let large = || Bundle(parcel(size_of::<Bundle<62>>()), [draw; 62]);
         match draw % 8 {
             1 => did(Operation::LargeBox).retire(Box::new(large()), waits),
             2 => did(Operation::Arc).retire(Arc::new(large()), waits),
@@ -299,7 +291,7 @@ impl<K: ThreadTag> Field<K> {
 
     /// One such object, in a box.
     pub(crate) fn small(&self) -> Box<Small> {
-        Box::new(Bundle(self.of::<Small>(), []))
+        Box::new(Bundle(self.tally.parcel(size_of::<Small>()), []))
     }
 
     pub(crate) fn retire<P: Retire>(&self, object: P, waits: bool) -> Result<(), Later<K>> {
@@ -338,8 +330,7 @@ impl<K: ThreadTag> Field<K> {
     pub(crate) fn retire_odd_ones(&self, count: u64) {
         self.context.did(Operation::Odd);
         for number in 0..count {
-            NOTHINGS[0].fetch_add(1, Relaxed);
-            ODD_WORDS[0].fetch_add(1, Relaxed);
+            ODD[0].fetch_add(2, Relaxed);
             // Refused nowhere: the caller is in no section and in no callback. Else they were
             // dropped too late to be counted, and that is reported in the end.
             let taken = self.domain.retire(Box::new(Nothing)).is_ok()

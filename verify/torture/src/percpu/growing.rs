@@ -1,7 +1,6 @@
 //! Small domains that grow meanwhile: each is read in until it has words for every CPU, while an
 //! updater waits for its grace periods, now and then in a section of another domain.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quiescence::Srcu;
@@ -60,7 +59,7 @@ fn update(beside: &Yard, small: &Yard, context: &ThreadContext) {
     // Domains wait for their own sections only.
     let reader = Participant::new(&beside.arena, context);
     let held = context.one_in(4).then(|| beside.hold(&reader, ReaderKind::Srcu));
-    participant.update(way, &mut VecDeque::new());
+    participant.update(way);
     context.ledger.operations.add(Operation::Beside, u64::from(held.is_some()));
     held.into_iter().for_each(|visit| reader.leave(visit));
 }

@@ -218,13 +218,13 @@ fn linger(context: &ThreadContext) {
 fn update(yard: &Yard, context: &ThreadContext) {
     let participant = Participant::new(&yard.arena, context);
     let ways = Way::all(|way| way.is_of_sleepable() && !way.is_alone());
-    participant.update_by(&ways, |way, boxes| match way {
+    participant.update_by(&ways, |way| match way {
         Way::TryRetire => try_retire(yard, &participant),
         Way::Awaited => awaited(yard, &participant),
         Way::CookieAwaited => participant.wait(way, |_| {
             block_on(vec![yard.srcu().wait_async(yard.srcu().cookie())]);
         }),
-        way => participant.update(way, boxes),
+        way => participant.update(way),
     });
 }
 

@@ -43,7 +43,7 @@ type Next<const N: usize> = fn([u64; N]) -> [u64; N];
 struct Chain<P, const N: usize> {
     name: &'static str,
     place: P,
-    read: fn(&P) -> [u64; N],
+    read: fn(&P, &ThreadContext) -> Option<[u64; N]>,
     /// Gives the value that was replaced.
     update: fn(&P, Next<N>) -> [u64; N],
     /// A serial that was reached, by updates that have returned.
@@ -51,13 +51,16 @@ struct Chain<P, const N: usize> {
     updates: AtomicU64,
 }
 
-/// What is called so, with such functions.
+/// What is called so, and how it is read.
 macro_rules! chain {
     ($place:ident, $read:ident) => {
+        chain!($place, |place, _| Some(place.$read()))
+    };
+    ($place:ident, $read:expr) => {
         Chain {
             name: stringify!($place),
             place: $place::new(words(0)),
-            read: $place::$read,
+            read: $read,
             update: |place, next| place.update(next),
             reached: AtomicU64::new(0),
             updates: AtomicU64::new(0),
@@ -68,18 +71,9 @@ macro_rules! chain {
 impl<P, const N: usize> Chain<P, N> {
     /// Reads it, after this thread has read the serial `last`.
     fn read(&self, context: &ThreadContext, last: &mut u64) {
-        self.read_by(context, last, |place| Some((self.read)(place)));
-    }
-
-    fn read_by(
-        &self,
-        context: &ThreadContext,
-        last: &mut u64,
-        read: impl FnOnce(&P) -> Option<[u64; N]>,
-    ) {
         // Acquire: pairs with the Release in `reach`; what had been reached then is there.
         let known = self.reached.load(Acquire).max(*last);
-        let Some(value) = read(hint::black_box(&self.place)) else { return };
+        let Some(value) = (self.read)(hint::black_box(&self.place), context) else { return };
         expect_whole(context, self.name, &value);
         context.expect(value[0] >= known, FaultKind::Torn, self.name, || {
             format!("value {} was read after {known} had been written", value[0])
@@ -95,15 +89,16 @@ impl<P, const N: usize> Chain<P, N> {
     /// So many updates have returned, by which this serial was reached.
     fn reach(&self, serial: u64, updates: u64) {
         self.updates.fetch_add(updates, Relaxed);
-        // Release: pairs with the Acquire in `read_by`.
+        // Release: pairs with the Acquire in `read`.
         self.reached.fetch_max(serial, Release);
     }
 
     /// When all threads have ended: looks for updates that are lost.
     fn close(&self, context: &ThreadContext) {
-        let (serial, updates) = ((self.read)(&self.place)[0], self.updates.load(Relaxed));
-        context.expect(serial == updates, FaultKind::Sum, self.name, || {
-            format!("{updates} updates came to {serial}")
+        let (value, updates) = ((self.read)(&self.place, context), self.updates.load(Relaxed));
+        let serial = value.map(|value| value[0]);
+        context.expect(serial == Some(updates), FaultKind::Sum, self.name, || {
+            format!("{updates} updates came to {serial:?}")
         });
     }
 }
@@ -191,7 +186,10 @@ struct Sequences {
 /// Threads that read and write sequence locks and latches.
 pub(crate) fn cast_sequences(fixture: &mut Fixture, threads: usize) {
     let sequences = Sequences {
-        few: chain!(SeqLock, read),
+        few: chain!(SeqLock, |lock, context| match context.below(8) {
+            0 => lock.try_read(),
+            _ => Some(lock.read()),
+        }),
         many: chain!(SeqLock, read),
         latch: chain!(Latch, read),
         many_latch: chain!(Latch, read),
@@ -212,10 +210,7 @@ impl Sequences {
     fn read(&self, context: &ThreadContext) {
         let [mut few, mut many, mut latch, mut many_latch] = [0; 4];
         context.repeat(Operation::SeqRead, || {
-            self.few.read_by(context, &mut few, |lock| match context.below(8) {
-                0 => lock.try_read(),
-                _ => Some(lock.read()),
-            });
+            self.few.read(context, &mut few);
             self.latch.read(context, &mut latch);
             context.ledger.operations.add(Operation::LatchRead, 1);
             if context.one_in(4) {
