@@ -127,18 +127,11 @@ impl Kept {
         }
         object
     }
-
-    /// Ends; after any fault the memory stays, as some of the references may be gone already.
-    pub(crate) fn end(self, context: &ThreadContext) {
-        if context.has_died() || context.ledger.faults_total() != 0 {
-            mem::forget(self);
-        }
-    }
 }
 
-/// Ends what a thread has; where something died that may be gone already, and is not touched.
+/// Ends what a thread has; after any fault that may be gone already, and is not touched.
 pub(crate) fn end<T>(context: &ThreadContext, held: T) {
-    if context.has_died() {
+    if context.has_died() || context.ledger.faults_total() != 0 {
         mem::forget(held);
     }
 }

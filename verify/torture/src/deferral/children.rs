@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpi
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Operation, ThreadContext};
+use super::{Deferral, Operation, ThreadContext};
 use crate::kinds::FaultKind;
 use crate::report::{Setup, Verdict};
 
@@ -36,7 +36,7 @@ const STOP_ONE_IN: u64 = 64;
 const STOP_MAX_US: u64 = 100_000;
 
 /// Has one child after the other until the run is over, with its engine, and without its step.
-pub(crate) fn run(setup: &Setup, context: &ThreadContext) {
+pub(crate) fn run(own: &Deferral, context: &ThreadContext) {
     for role in ROLES.iter().cycle() {
         if context.is_over() {
             return;
@@ -46,7 +46,7 @@ pub(crate) fn run(setup: &Setup, context: &ThreadContext) {
             let detail = || format!("a child process ({role}): {trouble}");
             context.fault(FaultKind::Process, "", detail);
         };
-        match start(setup, role, context.next()) {
+        match start(&own.setup, role, context.next()) {
             Ok(child) => {
                 context.did(Operation::ChildStart);
                 watch(context, child).into_iter().for_each(fault);

@@ -3,11 +3,11 @@
 
 use std::thread::{self, JoinHandle};
 
-use quiescence::tag::ThreadTag;
+use quiescence::{Domain, tag::ThreadTag};
 
-use super::Operation;
 use super::flood;
 use super::objects::Field;
+use super::{Deferral, Operation, ThreadContext};
 use crate::passing::at_the_end;
 
 /// Threads in two minutes.
@@ -16,16 +16,16 @@ const THREADS: u64 = 10_000;
 /// Threads at a time.
 const AT_A_TIME: u64 = 4;
 
-/// Starts threads until the run, of so many seconds, is over, and there were enough.
-pub(crate) fn run<K: ThreadTag, L: ThreadTag>(seconds: u64, field: &Field<K>, other: &Field<L>) {
-    let context = &field.context;
+/// Starts threads until the run is over, and there were enough.
+pub(crate) fn run(own: &Deferral, context: &ThreadContext) {
+    let (field, other) = (own.field(context, &own.flood), own.field(context, &Domain::global()));
     let mut started = 0;
-    while !context.is_over() || started < THREADS * seconds / 120 {
+    while !context.is_over() || started < THREADS * own.setup.seconds / 120 {
         context.begin(Operation::ShortThread);
         let mut threads = Vec::new();
         for _ in 0..AT_A_TIME {
-            let is_other = field.context.one_in(4);
-            threads.extend(if is_other { start(other) } else { start(field) });
+            let is_other = context.one_in(4);
+            threads.extend(if is_other { start(&other) } else { start(&field) });
         }
         if threads.is_empty() {
             thread::yield_now(); // the system is short of threads for the moment

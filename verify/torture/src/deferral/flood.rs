@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
+use quiescence::Domain;
 use quiescence::tag::{Section, ThreadTag};
 
 use super::objects::{Field, Later, OUTSIDE, chain};
-use super::{FLOOD_BYTES_MAX, FLOOD_OBJECTS_MAX, Operation};
+use super::{Deferral, FLOOD_BYTES_MAX, FLOOD_OBJECTS_MAX, Operation, ThreadContext};
 use crate::kinds::FaultKind;
 
 /// Callbacks in one burst.
@@ -82,8 +83,9 @@ impl<K: ThreadTag> Field<K> {
 }
 
 /// Floods until the run is over.
-pub(crate) fn run<K: ThreadTag>(field: &Field<K>) {
-    field.context.rounds(Operation::Box, || step(field));
+pub(crate) fn run(own: &Deferral, context: &ThreadContext) {
+    let field = own.field(context, &own.flood);
+    context.rounds(Operation::Box, || step(&field));
     field.barrier();
 }
 
@@ -106,14 +108,15 @@ fn step<K: ThreadTag>(field: &Field<K>) {
             chain(field, context.below(8));
         }
         13 => field.retire_odd_ones(burst / 8),
-        14 if context.one_in(4) => field.barrier(),
+        14 => qsbr_rounds(field, 1 + burst / 8),
+        _ if context.one_in(8) => field.barrier(),
         _ => tune(field),
     }
 }
 
 /// Floods in gushes: others want to use the domain as well.
-pub(crate) fn in_gushes<K: ThreadTag>(field: &Field<K>) {
-    let context = &field.context;
+pub(crate) fn in_gushes(own: &Deferral, context: &ThreadContext) {
+    let field = &own.field(context, &Domain::global());
     context.rounds(Operation::Box, || {
         let burst = 1 + context.below(BURST_MAX);
         if context.one_in(2) {
@@ -126,15 +129,8 @@ pub(crate) fn in_gushes<K: ThreadTag>(field: &Field<K>) {
     field.barrier();
 }
 
-/// Retires as a QSBR reader: it goes over the limit by one object, and does its part at its
-/// quiescent states.
-pub(crate) fn by_qsbr<K: ThreadTag>(field: &Field<K>) {
-    field.context.rounds(Operation::QsbrRetire, || {
-        qsbr_rounds(field, 1 + field.context.below(200));
-    });
-}
-
-/// So many quiescent states of one reader, and what it retires between them.
+/// So many quiescent states of one QSBR reader, and what it retires between them: it goes over the
+/// limit by one object, and does its part at its quiescent states.
 pub(crate) fn qsbr_rounds<K: ThreadTag>(field: &Field<K>, rounds: u64) {
     let mut reader = field.domain.qsbr();
     for _ in 0..rounds {

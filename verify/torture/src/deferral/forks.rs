@@ -11,13 +11,13 @@ use std::thread;
 use std::time::Duration;
 
 use quiescence::sync::{Counter, ExactCounter};
-use quiescence::{Domain, Srcu, cell::Snapshot, tag::ThreadTag};
+use quiescence::{Domain, Srcu, cell::Snapshot, tag::Private};
 use rustix::process::Pid;
 
 use super::children::{LATE, wait_for};
 use super::flood;
 use super::objects::{FORKED, Field, Tally, UNBOUNDED};
-use super::{Operation, ThreadContext};
+use super::{Deferral, Operation, ThreadContext};
 use crate::fork::fork;
 use crate::kinds::FaultKind;
 
@@ -39,12 +39,13 @@ const WRONG: [(i32, &str); 6] = [
 ];
 
 /// Defers, and may be interrupted by a fork at any time.
-pub(crate) fn storm<K: ThreadTag>(field: &Field<K>) {
-    field.context.rounds(Operation::Closure, || burst(field));
+pub(crate) fn storm(own: &Deferral, context: &ThreadContext) {
+    let field = own.field(context, &own.storm);
+    context.rounds(Operation::Closure, || burst(&field));
     field.barrier();
 }
 
-fn burst<K: ThreadTag>(field: &Field<K>) {
+fn burst(field: &Field<Private>) {
     let some = 1 + field.context.below(60);
     match field.context.below(5) {
         4 => field.tally.expect(count_and_read(some), FaultKind::Sum, || WRONG[5].1.to_owned()),
@@ -76,8 +77,8 @@ fn count_and_read(some: u64) -> bool {
 }
 
 /// Forks again and again, and waits for its children.
-pub(crate) fn run<K: ThreadTag>(field: &Field<K>) {
-    let context = &field.context;
+pub(crate) fn run(own: &Deferral, context: &ThreadContext) {
+    let field = &own.field(context, &own.storm);
     context.rounds(Operation::Fork, || {
         (0..context.below(4)).for_each(|_| burst(field));
         match fork(|| child(field)) {
@@ -106,7 +107,7 @@ fn expect_good_end(context: &ThreadContext, pid: u32) {
 }
 
 /// What a child does; its code.
-fn child<K: ThreadTag>(field: &Field<K>) -> i32 {
+fn child(field: &Field<Private>) -> i32 {
     FORKED.store(true, Relaxed);
     let faults = field.context.ledger.faults_total();
     // Counts of its own: those of the storm were stopped wherever they were.
@@ -139,7 +140,7 @@ fn child<K: ThreadTag>(field: &Field<K>) -> i32 {
 }
 
 /// Whether the domain takes as many objects as it has room for.
-fn has_its_room<K: ThreadTag>(field: &Field<K>) -> bool {
+fn has_its_room(field: &Field<Private>) -> bool {
     let guard = field.domain.read(); // nothing is freed meanwhile
     let mut count = 0;
     while count <= OBJECTS_MAX && field.retire(field.small(), false).is_ok() {

@@ -36,40 +36,21 @@ const FLOOD_OBJECTS_MAX: u64 = 20_000;
 const FLOOD_BYTES_MAX: u64 = 8 << 20;
 
 /// What there is of each theme: how many threads, their name, and what they do.
-const PARTS: [(Theme, usize, &str, Play<Deferral>); 11] = [
-    (Theme::Floods, 2, "flooder of a private domain", |own, context| {
-        flood::run(&own.flood(context));
-    }),
-    (Theme::Floods, 1, "QSBR reader that retires", |own, context| {
-        flood::by_qsbr(&own.flood(context));
-    }),
-    (Theme::Floods, 1, "flooder of the global domain", |own, context| {
-        flood::in_gushes(&own.global(context));
-    }),
+const PARTS: [(Theme, usize, &str, Play<Deferral>); 10] = [
+    (Theme::Floods, 3, "flooder of a private domain", flood::run),
+    (Theme::Floods, 1, "flooder of the global domain", flood::in_gushes),
     (Theme::Limits, 2, "filler of small domains", |own, context| {
         context.rounds(Operation::Room, || limits::round(own.setup.engine, context));
     }),
     (Theme::Quiet, 1, "one who waits for all to be freed", |own, context| {
         context.rounds(Operation::Box, || quiet::round(own.setup.engine, context));
     }),
-    (Theme::Stalls, 1, "reader that blocks", |own, context| {
-        stalls::block(&own.flood(context));
-    }),
-    (Theme::Stalls, 1, "reader of low priority", |own, context| {
-        stalls::crawl(&own.flood(context));
-    }),
-    (Theme::Churn, 1, "starter of threads that live for a moment", |own, context| {
-        churn::run(own.setup.seconds, &own.flood(context), &own.global(context));
-    }),
-    (Theme::Processes, 1, "starter of processes", |own, context| {
-        children::run(&own.setup, context);
-    }),
-    (Theme::Forks, 1, "thread that forks", |own, context| {
-        forks::run(&own.field(context, &own.storm));
-    }),
-    (Theme::Forks, 2, "thread in a storm of forks", |own, context| {
-        forks::storm(&own.field(context, &own.storm));
-    }),
+    (Theme::Stalls, 1, "reader that blocks", stalls::block),
+    (Theme::Stalls, 1, "reader of low priority", stalls::crawl),
+    (Theme::Churn, 1, "starter of threads that live for a moment", churn::run),
+    (Theme::Processes, 1, "starter of processes", children::run),
+    (Theme::Forks, 1, "thread that forks", forks::run),
+    (Theme::Forks, 2, "thread in a storm of forks", forks::storm),
 ];
 
 /// So much may wait; stalls, which are what this is about, are not reported.
@@ -83,7 +64,7 @@ pub(crate) fn tuning(objects_max: u64, bytes_max: u64) -> Tuning {
 }
 
 /// What the threads share.
-struct Deferral {
+pub(crate) struct Deferral {
     setup: Setup,
     flood: Domain<Private>,
     storm: Domain<Private>,
@@ -108,14 +89,6 @@ pub(crate) fn cast(fixture: &mut Fixture, setup: &Setup) {
 }
 
 impl Deferral {
-    fn flood(&self, context: &ThreadContext) -> Field<Private> {
-        self.field(context, &self.flood)
-    }
-
-    fn global(&self, context: &ThreadContext) -> Field<Global> {
-        self.field(context, &Domain::global())
-    }
-
     /// A thread's view of a domain; what it defers there is counted for the end.
     fn field<K: ThreadTag>(&self, context: &ThreadContext, domain: &Domain<K>) -> Field<K> {
         let tally = Tally::new(context, "domain under a flood", UNBOUNDED);

@@ -1,12 +1,10 @@
 //! Readers that take long: blocked in a section for tens of milliseconds, or of low priority, so
 //! that others have the CPU.
 
-use quiescence::tag::ThreadTag;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
-use super::Operation;
-use super::objects::Field;
+use super::{Deferral, Operation, ThreadContext};
 use crate::delays::spin;
 
 /// How long a section is, at most.
@@ -23,11 +21,10 @@ const LOW: i32 = 5;
 const SECTIONS: u32 = 64;
 
 /// Blocks inside of sections.
-pub(crate) fn block<K: ThreadTag>(field: &Field<K>) {
-    let context = &field.context;
+pub(crate) fn block(own: &Deferral, context: &ThreadContext) {
     context.rounds(Operation::Blocked, || {
         context.did(Operation::Blocked);
-        let guard = field.domain.read();
+        let guard = own.flood.read();
         context.sleep(SECTION_MAX_US);
         drop(guard);
         context.sleep(PAUSE_MAX_US);
@@ -35,15 +32,14 @@ pub(crate) fn block<K: ThreadTag>(field: &Field<K>) {
 }
 
 /// Reads at a low priority: where CPUs are scarce it loses its own in the midst of sections.
-pub(crate) fn crawl<K: ThreadTag>(field: &Field<K>) {
+pub(crate) fn crawl(own: &Deferral, context: &ThreadContext) {
     // Of this thread alone, on Linux. Elsewhere, or where it is forbidden, it is a reader like
     // others.
     let is_low = setpriority_process(Some(gettid()), LOW).is_ok();
-    let context = &field.context;
     context.rounds(Operation::LowPriority, || {
         context.ledger.operations.add(Operation::LowPriority, u64::from(is_low));
         for _ in 0..SECTIONS {
-            let guard = field.domain.read();
+            let guard = own.flood.read();
             spin(context.below(20_000));
             drop(guard);
             context.record().beat(); // it seldom has a CPU

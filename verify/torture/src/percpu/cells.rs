@@ -346,7 +346,7 @@ impl<K: Kind> Cells<K> {
     fn store(&self, context: &ThreadContext) {
         let mut kept = Kept::default();
         context.turns(K::UPDATES[0], || self.store_one(context, &mut kept));
-        kept.end(context);
+        end(context, kept);
     }
 
     fn store_one(&self, context: &ThreadContext, kept: &mut Kept) {

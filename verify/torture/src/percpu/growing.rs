@@ -8,6 +8,7 @@ use quiescence::Srcu;
 use super::sleepable::{self, Place, Yard};
 use crate::arena::Participant;
 use crate::context::ThreadContext;
+use crate::fixture;
 use crate::kinds::{Operation, ReaderKind, Way};
 use crate::shuffler::Shuffler;
 
@@ -45,7 +46,8 @@ fn round(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {
         context.join(reader, small.arena.name);
     }
     if context.one_in(2) {
-        sleepable::close(&small.arena, context);
+        fixture::close(&small.arena, context);
+        sleepable::expect_no_sections(&small.arena, context);
     }
     // Else the domain ends with what waits in it.
 }

@@ -86,8 +86,7 @@ impl References {
             }
             context.sleep(500);
         });
-        kept.end(context);
-        end(context, killed);
+        end(context, (kept, killed));
     }
 
     /// When all threads have ended: looks for what is lost.

@@ -17,7 +17,7 @@ use super::{growing, tasks};
 use crate::arena::{Arena, Participant, Visit};
 use crate::context::ThreadContext;
 use crate::delays;
-use crate::fixture::{self, Fixture};
+use crate::fixture::Fixture;
 use crate::kinds::ReaderKind::{SrcuElsewhere, SrcuLong, SrcuNested, SrcuOverlapping};
 use crate::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
 use crate::ledger::Ledger;
@@ -270,13 +270,7 @@ fn block_on(futures: Vec<impl Future<Output = ()>>) {
     runtime.block_on(all);
 }
 
-/// Waits for all callbacks of a domain, and looks for what is lost.
-pub(crate) fn close(arena: &Arena<Sleepable>, context: &ThreadContext) {
-    fixture::close(arena, context);
-    expect_no_sections(arena, context);
-}
-
-fn expect_no_sections(arena: &Arena<Sleepable>, context: &ThreadContext) {
+pub(crate) fn expect_no_sections(arena: &Arena<Sleepable>, context: &ThreadContext) {
     let sections = arena.domain.statistics().readers;
     context.expect(sections == 0, FaultKind::Count, arena.name, || {
         format!("{sections} sections are counted though all have ended")

@@ -128,7 +128,7 @@ impl Tools {
         let amount = 1 + context.below(100) as i64;
         let total = amount * count as i64;
         self.promised.fetch_add(total, Relaxed);
-        // Release: pairs with the Acquire in `expect_between`; a thread that sees an addition sees
+        // Release: pairs with the Acquire in `sum`; a thread that sees an addition sees
         // its promise.
         fence(Release);
         for _ in 0..count {
@@ -200,10 +200,13 @@ impl Tools {
         context.rounds(Operation::ExactSum, || {
             context.did(Operation::ExactSum);
             let bounded = |name, sum: &dyn Fn() -> i64| {
-                // Acquire: pairs with the Release in `add`.
-                let least = self.done.load(Acquire);
-                let sum = sum();
-                self.expect_between(context, name, least, sum);
+                // Acquire, both: pair with the Releases in `add`.
+                let (least, sum) = (self.done.load(Acquire), sum());
+                fence(Acquire);
+                let most = self.promised.load(Relaxed);
+                context.expect((least..=most).contains(&sum), FaultKind::Sum, name, || {
+                    format!("the sum was {sum} where {least} to {most} had been added")
+                });
             };
             bounded("Counter", &|| self.counter.sum());
             bounded("ExactCounter", &|| self.exact.sum());
@@ -225,15 +228,6 @@ impl Tools {
 
     fn slots_sum(&self) -> i64 {
         self.slots.iter().fold(0, |sum: i64, slot| sum.wrapping_add(slot.load(Relaxed) as i64))
-    }
-
-    fn expect_between(&self, context: &ThreadContext, name: &str, least: i64, sum: i64) {
-        // Acquire: pairs with the Release in `add`.
-        fence(Acquire);
-        let most = self.promised.load(Relaxed);
-        context.expect((least..=most).contains(&sum), FaultKind::Sum, name, || {
-            format!("the sum was {sum} where at least {least} had been added and at most {most}")
-        });
     }
 
     /// Writes under the lock until the run is over.
