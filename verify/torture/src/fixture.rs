@@ -132,11 +132,9 @@ impl Fixture {
             let (queued, run) = (ledger.calls_queued.load(Relaxed), ledger.calls_run.load(Relaxed));
             let known: u64 =
                 domains.iter().map(|domain| (domain.statistics)().callbacks_queued).sum();
-            if queued != run || known < queued {
-                ledger.fault(FaultKind::Count, "", None, Some(Way::Call), || {
-                    format!("{queued} closures were queued, {run} have run; {known} are counted")
-                });
-            }
+            context.expect(queued == run && run <= known, FaultKind::Count, "", || {
+                format!("{queued} closures were queued, {run} have run; {known} are counted")
+            });
         });
         self
     }
@@ -227,11 +225,9 @@ pub(crate) fn close<K: DomainTag>(arena: &Arena<K>, context: &ThreadContext) {
         arena.domain.barrier();
     }
     let waiting = arena.domain.statistics().callbacks_waiting();
-    if waiting != 0 {
-        context.ledger.fault(FaultKind::Count, arena.name, None, Some(Way::Barrier), || {
-            format!("{waiting} callbacks wait after a barrier, though none was queued since")
-        });
-    }
+    context.expect(waiting == 0, FaultKind::Count, arena.name, || {
+        format!("{waiting} callbacks wait after a barrier, though none was queued since")
+    });
     let (in_use, published) = (arena.pool.in_use(), Arena::<K>::PUBLISHED);
     context.expect(in_use == published, FaultKind::Count, arena.name, || {
         format!("{in_use} blocks are in use and {published} published")

@@ -8,10 +8,13 @@ pub(crate) trait Named: Copy + Serialize + 'static {
     const KEY: &'static str;
     /// All of them, in the order of their numbers.
     const ALL: &[Self];
-
-    fn name(self) -> &'static str;
+    const NAMES: &[&'static str];
 
     fn index(self) -> usize;
+
+    fn name(self) -> &'static str {
+        Self::NAMES[self.index()]
+    }
 }
 
 /// Declares such an enum.
@@ -26,12 +29,7 @@ macro_rules! named {
         impl Named for $name {
             const KEY: &'static str = $key;
             const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)+
-                }
-            }
+            const NAMES: &[&'static str] = &[$($text,)+];
 
             fn index(self) -> usize {
                 self as usize

@@ -14,8 +14,6 @@ use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use quiescence::cell::{ArcCellAny, ArcGuard, Cache, ExactCell, ExactGuard, RefCnt};
 use quiescence::{Weigh, hazard};
@@ -108,9 +106,9 @@ trait Kind: 'static {
     const LOAD: Operation;
     const ELSEWHERE: Operation;
     const UPDATES: [Operation; 8];
-    /// How long a guard of another thread is kept, and how long its keeper rests: less than this.
-    /// Without rest it yields.
-    const KEPT_BELOW_US: u64;
+    /// How seldom a guard of another thread ends when its keeper has looked at it, and how long the
+    /// keeper rests then: less than this.
+    const ENDS_ONE_IN: u64;
     const REST_BELOW_US: u64;
     const LIVE: &'static Live;
     type Cell: Cell<Object>;
@@ -139,7 +137,7 @@ impl Kind for Protected {
     const ELSEWHERE: Operation = Operation::ArcElsewhere;
     const UPDATES: [Operation; 8] =
         operations![ArcStore ArcSwap ArcOption ArcTake ArcCompare ArcRcu ArcShared ArcRcu];
-    const KEPT_BELOW_US: u64 = 2_500_000;
+    const ENDS_ONE_IN: u64 = 2_500;
     const REST_BELOW_US: u64 = 500;
     const LIVE: &'static Live = &PROTECTED;
     type Cell = ArcCellAny<Object>;
@@ -166,7 +164,7 @@ impl Kind for Exact {
     const UPDATES: [Operation; 8] = operations![
         ExactStore ExactSwap ExactOption ExactOption ExactCompare ExactRcu ExactShared ExactRcu
     ];
-    const KEPT_BELOW_US: u64 = 50;
+    const ENDS_ONE_IN: u64 = 4;
     const REST_BELOW_US: u64 = 1;
     const LIVE: &'static Live = &EXACT;
     type Cell = ExactCell<Object>;
@@ -302,30 +300,21 @@ impl<K: Kind> Cells<K> {
 
     /// Takes guards from others and keeps them, some for long, until the run is over.
     fn keep(&self, context: &ThreadContext) {
-        let mut kept: Vec<(Held<K>, Instant)> = Vec::new();
+        let mut kept: Vec<Held<K>> = Vec::new();
         context.rounds(K::ELSEWHERE, || {
-            let came = mem::take(&mut *lock(&self.moving));
-            let now = Instant::now();
-            for guard in came {
-                let until = now + Duration::from_micros(context.below_mostly_low(K::KEPT_BELOW_US));
+            for guard in mem::take(&mut *lock(&self.moving)) {
                 let one = Held::<K>::new(context, guard);
                 context.did(K::ELSEWHERE);
                 if kept.len() < KEPT {
-                    kept.push((one, until));
+                    kept.push(one);
                 }
             }
-            kept.iter().for_each(|(one, _)| one.expect(context));
-            if context.has_died() {
-                return;
+            kept.iter().for_each(|one| one.expect(context));
+            if !context.has_died() {
+                // Not in the order in which they came.
+                kept.retain(|_| !context.one_in(K::ENDS_ONE_IN));
             }
-            let mut due: Vec<_> = kept.extract_if(.., |(_, until)| *until <= now).collect();
-            while !due.is_empty() {
-                drop(due.swap_remove(context.below(due.len() as u64) as usize));
-            }
-            match context.below(K::REST_BELOW_US) {
-                0 => thread::yield_now(),
-                rest => thread::sleep(Duration::from_micros(rest)),
-            }
+            context.sleep(K::REST_BELOW_US);
         });
         end(context, kept);
     }
