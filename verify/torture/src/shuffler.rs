@@ -5,7 +5,6 @@
 //! touches threads that have joined, and no others.
 
 use std::io;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use nix::sys::pthread::{Pthread, pthread_kill, pthread_self};
@@ -28,8 +27,6 @@ pub(crate) struct Shuffler {
     members: Mutex<Vec<Member>>,
     home: CpuSet,
     cpus: Vec<usize>,
-    /// What the signal's handler does: it sets this, which no thread reads.
-    signalled: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +46,7 @@ impl Shuffler {
     pub(crate) fn new() -> io::Result<Arc<Self>> {
         let home = sched_getaffinity(None)?;
         let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| home.is_set(cpu)).collect();
-        let signalled = Arc::default();
-        Ok(Arc::new(Self { members: Mutex::default(), home, cpus, signalled }))
+        Ok(Arc::new(Self { members: Mutex::default(), home, cpus }))
     }
 
     /// The calling thread joins.
@@ -70,7 +66,8 @@ impl Shuffler {
 
     /// Sends signals until the run is over.
     pub(crate) fn storm(&self, context: &ThreadContext) {
-        if let Err(error) = flag::register(SIGUSR2, Arc::clone(&self.signalled)) {
+        // The handler sets what no thread reads.
+        if let Err(error) = flag::register(SIGUSR2, Arc::default()) {
             return context.fault(FaultKind::Process, "", || {
                 format!("no handler can be had for a signal: {error}")
             });

@@ -142,10 +142,7 @@ fn child(field: &Field<Private>) -> i32 {
 /// Whether the domain takes as many objects as it has room for.
 fn has_its_room(field: &Field<Private>) -> bool {
     let guard = field.domain.read(); // nothing is freed meanwhile
-    let mut count = 0;
-    while count <= OBJECTS_MAX && field.retire(field.small(), false).is_ok() {
-        count += 1;
-    }
+    let (count, _) = field.fill(OBJECTS_MAX);
     drop(guard);
     count == OBJECTS_MAX
 }

@@ -137,14 +137,7 @@ fn fill(field: &Field<Private>, limit: Amount, kept: Amount) {
     let least = fit.saturating_sub(kept.objects.max(kept.bytes.div_ceil(size)));
 
     let guard = field.domain.read(); // nothing is freed meanwhile
-    let mut count = 0;
-    let mut kept_back = None;
-    while count <= room && kept_back.is_none() {
-        match field.retire(field.small(), false) {
-            Ok(()) => count += 1,
-            Err(later) => kept_back = Some(later),
-        }
-    }
+    let (count, kept_back) = field.fill(room);
     field.tally.expect((least..=room).contains(&count), FaultKind::Room, || {
         format!("{count} objects fit into an empty domain that has room for {room}")
     });

@@ -289,6 +289,18 @@ impl<K: ThreadTag> Field<K> {
         }
     }
 
+    /// Retires boxes without waiting, up to one more than there may be room for. How many were taken,
+    /// and what was refused.
+    pub(crate) fn fill(&self, room: u64) -> (u64, Option<Later<K>>) {
+        let mut taken = 0;
+        let refused = (0..=room).find_map(|_| {
+            let done = self.retire(self.small(), false);
+            taken += u64::from(done.is_ok());
+            done.err()
+        });
+        (taken, refused)
+    }
+
     /// One such object, in a box.
     pub(crate) fn small(&self) -> Box<Small> {
         Box::new(Bundle(self.tally.parcel(size_of::<Small>()), []))

@@ -113,11 +113,6 @@ trait Kind: 'static {
     const LIVE: &'static Live;
     type Cell: Cell<Object>;
     type Optional: Cell<Option<Object>>;
-
-    /// Loads through a cache of the caller's own, if there are caches of such cells.
-    fn cached(_cell: &Self::Cell) -> impl FnMut(&ThreadContext) {
-        |_| {}
-    }
 }
 
 type Guard<K> = <<K as Kind>::Cell as Cell<Object>>::Guard;
@@ -142,14 +137,6 @@ impl Kind for Protected {
     const LIVE: &'static Live = &PROTECTED;
     type Cell = ArcCellAny<Object>;
     type Optional = ArcCellAny<Option<Object>>;
-
-    fn cached(cell: &Self::Cell) -> impl FnMut(&ThreadContext) {
-        let mut cache = Cache::new(cell);
-        move |context| {
-            cache.load().loaded(context, "Cache");
-            context.did(Operation::ArcCache);
-        }
-    }
 }
 
 /// Cells with exact counts.
@@ -203,8 +190,12 @@ pub(crate) fn cast_exact(fixture: &mut Fixture, threads: usize) {
 /// Threads that use cells which stand on hazard pointers, and that come and go with guards.
 pub(crate) fn cast_hazards(fixture: &mut Fixture, threads: usize) {
     let cells = cast::<Protected>(fixture, threads, 2);
-    let parts = [(2, "starter of threads with guards", come_and_go as _)];
-    fixture.parts(true, cells, &parts, |_, _| {});
+    fixture.parts(
+        true,
+        cells,
+        &[(1, "user of a cache", load_cached), (2, "starter of threads with guards", come_and_go)],
+        |_, _| {},
+    );
 }
 
 fn cast<K: Kind>(fixture: &mut Fixture, threads: usize, keepers: usize) -> Arc<Cells<K>> {
@@ -240,15 +231,9 @@ impl<K: Kind> Cells<K> {
     /// Loads from cells until the run is over.
     fn load(&self, context: &ThreadContext) {
         let mut held: VecDeque<Held<K>> = VecDeque::new();
-        let mut cached = K::cached(&self.cells[0]);
         let mut last = 0;
-        context.repeat(K::LOAD, || {
-            self.load_one(context, &mut held, &mut last);
-            if context.one_in(64) {
-                cached(context);
-            }
-        });
-        end(context, (held, cached));
+        context.repeat(K::LOAD, || self.load_one(context, &mut held, &mut last));
+        end(context, held);
     }
 
     fn load_one(&self, context: &ThreadContext, held: &mut VecDeque<Held<K>>, last: &mut u64) {
@@ -398,6 +383,13 @@ impl<K: Kind> Cells<K> {
         let there = there.len() + 1 + usize::from(self.optional().is_some());
         K::LIVE.expect(context, K::NAME, there);
     }
+}
+
+/// Loads through a cache until the run is over.
+fn load_cached(cells: &Arc<Cells<Protected>>, context: &ThreadContext) {
+    let mut cache = Cache::new(&cells.cells[0]);
+    context.repeat(Operation::ArcCache, || _ = cache.load().loaded(context, "Cache"));
+    end(context, cache);
 }
 
 /// Starts threads that load and end, with guards that outlive them, until the run is over.

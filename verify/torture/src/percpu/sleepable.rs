@@ -71,8 +71,9 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
     ];
     for yard in &yards {
         fixture.domain(&yard.arena);
-        fixture.parts(true, yard.clone(), &[], |yard, context| {
-            expect_no_sections(&yard.arena, context)
+        let updater = format!("updater in the {}", yard.arena.name);
+        fixture.parts(true, yard.clone(), &[(2, &*updater, update)], |yard, context| {
+            expect_no_sections(&yard.arena, context);
         });
     }
     let readers = READERS.iter().cycle().zip(yards.iter().cycle());
@@ -80,11 +81,6 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
         let own = yard.clone();
         let name = format!("reader in the {}", yard.arena.name);
         fixture.part(true, name, move |context| read(&own, context, kind));
-    }
-    for yard in yards.iter().chain(&yards) {
-        let own = yard.clone();
-        let name = format!("updater in the {}", yard.arena.name);
-        fixture.part(true, name, move |context| update(&own, context));
     }
     let (beside, shuffler) = (yards[0].clone(), Arc::clone(&fixture.shuffler));
     let shufflers = Arc::clone(&shuffler);
