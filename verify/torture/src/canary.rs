@@ -46,9 +46,7 @@ impl Live {
     pub(crate) fn expect(&self, context: &ThreadContext, what: &str, there: usize) {
         context.has_died();
         let left = self.count.load(Acquire); // pairs with the Release in the drop
-        context.expect(left == there as u64, FaultKind::Freed, what, || {
-            format!("{left} objects are left, and {there} are there")
-        });
+        context.equal(FaultKind::Freed, what, "objects that are left", left, there as u64);
     }
 }
 

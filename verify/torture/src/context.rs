@@ -1,6 +1,7 @@
 //! The run as one thread sees it: where it says that it gets on, what it has done, and what it has
 //! found wrong; and what it draws from.
 
+use std::fmt::Debug;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -119,6 +120,19 @@ impl ThreadContext {
         if !holds {
             self.fault(kind, domain, detail);
         }
+    }
+
+    /// A fault unless what was found is what it should be.
+    pub(crate) fn equal<T: Debug + PartialEq>(
+        &self,
+        kind: FaultKind,
+        domain: &str,
+        what: &str,
+        found: T,
+        right: T,
+    ) {
+        let holds = found == right;
+        self.expect(holds, kind, domain, || format!("{what}: {found:?}, and not {right:?}"));
     }
 
     /// Starts a thread, which draws from a stream of its own; none if the system is short of

@@ -225,11 +225,7 @@ pub(crate) fn close<K: DomainTag>(arena: &Arena<K>, context: &ThreadContext) {
         arena.domain.barrier();
     }
     let waiting = arena.domain.statistics().callbacks_waiting();
-    context.expect(waiting == 0, FaultKind::Count, arena.name, || {
-        format!("{waiting} callbacks wait after a barrier, though none was queued since")
-    });
+    context.equal(FaultKind::Count, arena.name, "callbacks after a barrier", waiting, 0);
     let (in_use, published) = (arena.pool.in_use(), Arena::<K>::PUBLISHED);
-    context.expect(in_use == published, FaultKind::Count, arena.name, || {
-        format!("{in_use} blocks are in use and {published} published")
-    });
+    context.equal(FaultKind::Count, arena.name, "blocks in use", in_use, published);
 }

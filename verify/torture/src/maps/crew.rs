@@ -121,15 +121,12 @@ impl Round {
     pub(super) fn end(self, domain: &Domain<Private>, context: &ThreadContext) {
         context.begin(Operation::MapEnd);
         let (counted, seen) = (self.map.len(), self.map.read().iter().count());
-        context.expect(counted == seen, FaultKind::Count, NAME, || {
-            format!("it has {counted} entries by its count, and {seen} by a walk")
-        });
+        context.equal(FaultKind::Count, NAME, "entries of a walk, and by its count", seen, counted);
         drop(self);
         domain.barrier();
         LIVE.expect(context, NAME, 0);
         let waiting = domain.statistics().callbacks_waiting();
-        context
-            .expect(waiting == 0, FaultKind::Freed, NAME, || format!("{waiting} callbacks wait"));
+        context.equal(FaultKind::Freed, NAME, "callbacks that wait", waiting, 0);
         context.did(Operation::MapEnd);
     }
 }

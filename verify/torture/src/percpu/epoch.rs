@@ -60,9 +60,7 @@ fn load<'g>(place: &Place, guard: &'g Guard, context: &ThreadContext) -> (&'g Ca
     // SAFETY: never null; its end is deferred after it has been unlinked.
     let object = unsafe { shared.deref() };
     let serial = object.loaded(context, "epoch::Atomic");
-    context.expect(serial & 1 == shared.tag() as u64, FaultKind::Torn, "epoch::Atomic", || {
-        format!("tag {} came with object {serial}", shared.tag())
-    });
+    context.equal(FaultKind::Torn, "epoch::Atomic", "tag", shared.tag() as u64, serial & 1);
     (object, serial)
 }
 
@@ -81,13 +79,9 @@ fn defer_end(old: Shared<'_, Canary>, guard: &Guard, context: &ThreadContext) {
 }
 
 impl Pointers {
-    fn small(&self) -> Option<Collector> {
-        lock(&self.small).clone()
-    }
-
     /// Loads pointers until the run is over.
     fn read(&self, context: &ThreadContext) {
-        let Some(handle) = self.small().map(|small| small.register()) else { return };
+        let Some(handle) = lock(&self.small).as_ref().map(Collector::register) else { return };
         context.repeat(Operation::EpochPin, || {
             let which = context.below(2) as usize;
             let mut guard = if which == 0 { epoch::pin() } else { handle.pin() };
@@ -115,7 +109,7 @@ impl Pointers {
 
     /// Exchanges pointers until the run is over.
     fn update(&self, context: &ThreadContext) {
-        let Some(handle) = self.small().map(|small| small.register()) else { return };
+        let Some(handle) = lock(&self.small).as_ref().map(Collector::register) else { return };
         context.repeat(Operation::EpochExchange, || {
             let which = context.below(2) as usize;
             let guard = if which == 0 { epoch::pin() } else { handle.pin() };

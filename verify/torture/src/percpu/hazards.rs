@@ -103,9 +103,7 @@ impl Hazards {
         hazard::barrier();
         LIVE.expect(context, "HazardDomain", PLACES);
         let waiting = self.small.statistics().callbacks_waiting();
-        context.expect(waiting == 0, FaultKind::Count, "HazardDomain", || {
-            format!("{waiting} wait in a domain after its barrier")
-        });
+        context.equal(FaultKind::Count, "HazardDomain", "objects after a barrier", waiting, 0);
     }
 }
 

@@ -176,9 +176,7 @@ impl<D: DomainTag> Table<D> {
 
     fn close(&self, context: &ThreadContext) {
         let (there, counted) = (self.map.read().iter().count(), self.map.len());
-        context.expect(there == counted, FaultKind::Count, "IdMap", || {
-            format!("an id table has {there} entries, and counts {counted}")
-        });
+        context.equal(FaultKind::Count, "IdMap", "entries, and by the count", there, counted);
         self.map.clear();
         for mark in Mark::ALL {
             let is_empty = self.map.read().marked(mark, ..).next().is_none();

@@ -157,14 +157,10 @@ impl Lists {
             self.popped.fetch_add(element.canary.serial(), Relaxed);
         }
         let (pushed, popped) = (self.pushed.load(Relaxed), self.popped.load(Relaxed));
-        context.expect(pushed == popped, FaultKind::Sum, "", || {
-            format!("{pushed:#x} was pushed, and {popped:#x} was popped")
-        });
+        context.equal(FaultKind::Sum, "", "sum of popped values", popped, pushed);
         let seen = [self.list.read().iter().count(), self.small.read().iter().count()];
         let counted = [self.list.len(), self.small.len()];
-        context.expect(seen == counted, FaultKind::Count, "List", || {
-            format!("lists of {seen:?} elements count {counted:?}")
-        });
+        context.equal(FaultKind::Count, "List", "elements of lists", seen, counted);
         self.list.clear();
         self.small.clear();
         self.small.domain().barrier();
@@ -190,9 +186,7 @@ fn traverse<D: DomainTag>(list: &List<Element, D>, context: &ThreadContext) {
             spin(context.below(300));
         }
     }
-    context.expect(fixed == FIXED, FaultKind::Count, "List", || {
-        format!("{fixed} of {FIXED} elements were seen that are always there")
-    });
+    context.equal(FaultKind::Count, "List", "elements seen that are always there", fixed, FIXED);
     for (element, serial) in kept.into_iter().flatten() {
         element.canary.expect(context, "List", serial);
     }

@@ -268,7 +268,5 @@ fn block_on(futures: Vec<impl Future<Output = ()>>) {
 
 pub(crate) fn expect_no_sections(arena: &Arena<Sleepable>, context: &ThreadContext) {
     let sections = arena.domain.statistics().readers;
-    context.expect(sections == 0, FaultKind::Count, arena.name, || {
-        format!("{sections} sections are counted though all have ended")
-    });
+    context.equal(FaultKind::Count, arena.name, "sections, though all have ended", sections, 0);
 }

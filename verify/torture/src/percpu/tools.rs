@@ -266,19 +266,14 @@ impl Tools {
     fn close(&self, context: &ThreadContext) {
         let added = self.done.load(Acquire);
         let sums = [self.counter.sum(), self.exact.sum(), self.slots_sum(), self.balanced.sum()];
-        context.expect(sums == [added, added, added, 0], FaultKind::Sum, "", || {
-            format!("{added} was added to three counters: {sums:?}")
-        });
+        context.equal(FaultKind::Sum, "", "sums of counters", sums, [added, added, added, 0]);
         let value = self.limit.value();
         let room = (0..=LIMIT).take_while(|_| self.limit.try_add(1)).count() as u64;
-        context.expect((value, room) == (0, LIMIT), FaultKind::Limit, "LimitCounter", || {
-            format!("{value} was left of a limit of {LIMIT}, {room} fitted")
-        });
+        let left = (value, room);
+        context.equal(FaultKind::Limit, "LimitCounter", "value and room", left, (0, LIMIT));
         let pair = LOCK.read();
         let (written, writes) = (pair.0.load(Relaxed), self.writes.load(Relaxed));
-        context.expect(written == writes, FaultKind::Exclusion, "LocalGlobalLock", || {
-            format!("{writes} times was written, {written} are there")
-        });
+        context.equal(FaultKind::Exclusion, "LocalGlobalLock", "writes", written, writes);
         self.references.close(context);
     }
 }

@@ -97,9 +97,7 @@ impl<P, const N: usize> Chain<P, N> {
     fn close(&self, context: &ThreadContext) {
         let (value, updates) = ((self.read)(&self.place, context), self.updates.load(Relaxed));
         let serial = value.map(|value| value[0]);
-        context.expect(serial == Some(updates), FaultKind::Sum, self.name, || {
-            format!("{updates} updates came to {serial:?}")
-        });
+        context.equal(FaultKind::Sum, self.name, "serial", serial, Some(updates));
     }
 }
 
@@ -169,9 +167,7 @@ impl Snapshots {
     fn close(&self, context: &ThreadContext) {
         self.few.close(context);
         let (many, balance) = (self.many.load()[0], self.balance.load(Relaxed));
-        context.expect(many == balance, FaultKind::Sum, "Snapshot", || {
-            format!("of a snapshot {balance:#x} is left, and not {many:#x}")
-        });
+        context.equal(FaultKind::Sum, "Snapshot", "sum of swaps", many, balance);
     }
 }
 
