@@ -65,12 +65,9 @@ impl Screen {
         Ok(Self { json })
     }
 
-    fn is_muted(&self) -> bool {
-        matches!(self.json, Some(Sink::Stdout))
-    }
-
     pub(crate) fn line(&self, text: &str) -> io::Result<()> {
-        if self.is_muted() { Ok(()) } else { writeln!(io::stdout(), "{text}") }
+        let is_muted = matches!(self.json, Some(Sink::Stdout));
+        if is_muted { Ok(()) } else { writeln!(io::stdout(), "{text}") }
     }
 
     /// A label, and beside it its text.

@@ -100,14 +100,14 @@ impl Shuffler {
         }
     }
 
-    /// One CPU, as a rule, or some.
+    /// One CPU, as a rule, or all.
     fn draw(&self, context: &ThreadContext) -> CpuSet {
-        let mut places = CpuSet::new();
-        let count = if context.one_in(4) { context.below(self.cpus.len() as u64) } else { 0 };
-        for _ in 0..=count {
-            places.set(self.cpus[context.below(self.cpus.len() as u64) as usize]);
+        if context.one_in(4) {
+            return self.home;
         }
-        places
+        let mut place = CpuSet::new();
+        place.set(*context.pick(&self.cpus));
+        place
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::AcqRel;
 use quiescence::collections::hash_map::{Compute, HashMapRef, Operation as Change};
 use quiescence::{Domain, Guard, tag::Private};
 
-use super::entries::{self, Crowded, LIVE, Map, NAME};
+use super::entries::{self, Crowded, KEY_AT, LIVE, Map, NAME};
 use super::history::{After, Before, LOOKS_MAX, Operation as Recorded};
 use crate::canary::Canary;
 use crate::context::ThreadContext;
@@ -138,12 +138,12 @@ impl Member<'_> {
 
     /// What is in a value that was found under a key.
     fn number(&self, value: &Canary, key: u64) -> u64 {
-        entries::read(value, key).unwrap_or_else(|| {
-            self.context.fault(FaultKind::Payload, NAME, || {
-                format!("{:#x} is no value of key {key}, or not alive", value.serial())
-            });
-            u64::MAX
-        })
+        let number = value.serial();
+        let is_right = value.is_alive() && number >> KEY_AT == key;
+        self.context.expect(is_right, FaultKind::Payload, NAME, || {
+            format!("{number:#x} is no value of key {key}, or not alive")
+        });
+        number
     }
 
     /// Keeps a reference until the section ends, and gives what it leads to.

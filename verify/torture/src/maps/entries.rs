@@ -14,7 +14,7 @@ pub(super) type Map = HashMap<String, Canary, Crowded, Private>;
 pub(super) const NAME: &str = "map";
 
 /// Where the number of the key stands in a value.
-const KEY_AT: u32 = 40;
+pub(super) const KEY_AT: u32 = 40;
 
 /// The values of one map at a time.
 pub(super) static LIVE: Live = Live::none();
@@ -36,12 +36,6 @@ pub(super) fn fresh(key: u64) -> u64 {
 /// A value that has this in it.
 pub(super) fn value(number: u64) -> Canary {
     Canary::new(number, &LIVE)
-}
-
-/// What is in a value, if it is one of this key and alive.
-pub(super) fn read(value: &Canary, key: u64) -> Option<u64> {
-    let serial = value.serial();
-    (value.is_alive() && serial >> KEY_AT == key).then_some(serial)
 }
 
 /// A hasher that crowds keys into few buckets.

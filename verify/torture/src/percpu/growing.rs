@@ -20,10 +20,7 @@ const SECTIONS_MAX: u64 = 300;
 
 /// One domain after the other until the run is over.
 pub(crate) fn run(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {
-    context.rounds(Operation::Grown, || {
-        round(beside, shuffler, context);
-        context.did(Operation::Grown);
-    });
+    context.rounds(Operation::Grown, || round(beside, shuffler, context));
 }
 
 fn round(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {
@@ -42,6 +39,7 @@ fn round(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {
     while readers.iter().any(|reader| !reader.is_finished()) {
         update(beside, &small, context);
     }
+    context.did(Operation::Grown);
     for reader in readers {
         context.join(reader, small.arena.name);
     }

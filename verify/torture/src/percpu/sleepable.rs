@@ -57,7 +57,7 @@ type Left = Mutex<VecDeque<Visit<'static>>>;
 /// A sleepable domain under torture.
 #[derive(Clone)]
 pub(crate) struct Yard {
-    place: Place,
+    pub(crate) place: Place,
     pub(crate) arena: Arc<Arena<Sleepable>>,
     left: Arc<Left>,
 }
@@ -104,10 +104,6 @@ impl Yard {
         Self { place, arena, left: Arc::default() }
     }
 
-    pub(crate) fn srcu(&self) -> &Srcu {
-        self.place.srcu()
-    }
-
     /// Begins a section that may end anywhere.
     pub(crate) fn hold(
         &self,
@@ -122,7 +118,7 @@ impl Yard {
 }
 
 impl Place {
-    fn srcu(&self) -> &Srcu {
+    pub(crate) fn srcu(&self) -> &Srcu {
         match self {
             Self::Static(srcu) => srcu,
             Self::Made(srcu) => srcu,
@@ -159,7 +155,7 @@ fn read(yard: &Yard, context: &ThreadContext, kind: ReaderKind) {
 
 /// A section that ends where it began.
 pub(crate) fn section(yard: &Yard, participant: &Participant<Sleepable>) {
-    let guard = yard.srcu().read();
+    let guard = yard.place.srcu().read();
     let Some(look) = participant.look(&guard, ReaderKind::Srcu) else { return };
     linger(&participant.context);
     participant.look_again(&look, ReaderKind::Srcu);
@@ -169,7 +165,7 @@ pub(crate) fn section(yard: &Yard, participant: &Participant<Sleepable>) {
 /// A section in a section, which end in either order: each is one of its own.
 fn nested(yard: &Yard, participant: &Participant<Sleepable>) {
     let begin = || {
-        let visit = participant.visit(yard.srcu().read(), SrcuNested);
+        let visit = participant.visit(yard.place.srcu().read(), SrcuNested);
         linger(&participant.context);
         visit
     };
@@ -194,7 +190,7 @@ fn elsewhere(yard: &Yard, participant: &Participant<Sleepable>) {
 }
 
 fn long(yard: &Yard, participant: &Participant<Sleepable>) {
-    let visit = participant.visit(yard.srcu().read(), SrcuLong);
+    let visit = participant.visit(yard.place.srcu().read(), SrcuLong);
     participant.context.sleep(LONG_MAX_US);
     participant.leave(visit);
     participant.context.sleep(PAUSE_MAX_US);
@@ -218,7 +214,7 @@ fn update(yard: &Yard, context: &ThreadContext) {
         Way::TryRetire => try_retire(yard, &participant),
         Way::Awaited => awaited(yard, &participant),
         Way::CookieAwaited => participant.wait(way, |_| {
-            block_on(vec![yard.srcu().wait_async(yard.srcu().cookie())]);
+            block_on(vec![yard.place.srcu().wait_async(yard.place.srcu().cookie())]);
         }),
         way => participant.update(way),
     });
@@ -228,11 +224,11 @@ fn update(yard: &Yard, context: &ThreadContext) {
 fn try_retire(yard: &Yard, participant: &Participant<Sleepable>) {
     let Some(new) = participant.fresh() else { return };
     participant.context.record().begin(Step::Update(Way::TryRetire));
-    let guard = yard.srcu().read();
-    let refused = yard.srcu().try_retire(participant.replaced(new, Way::TryRetire)).err();
+    let guard = yard.place.srcu().read();
+    let refused = yard.place.srcu().try_retire(participant.replaced(new, Way::TryRetire)).err();
     drop(guard);
     let Some(refused) = refused else { return };
-    if yard.srcu().retire(refused.into_inner()).is_err() {
+    if yard.place.srcu().retire(refused.into_inner()).is_err() {
         participant.refused(Way::TryRetire);
     }
 }
@@ -244,13 +240,13 @@ fn awaited(yard: &Yard, participant: &Participant<Sleepable>) {
             block_on(vec![give_up(yard, &participant.context.ledger)]);
         }
         let futures = 1 + participant.context.below(3);
-        block_on((0..futures).map(|_| yard.srcu().synchronize_async()).collect());
+        block_on((0..futures).map(|_| yard.place.srcu().synchronize_async()).collect());
     });
 }
 
 /// A future that is polled once and dropped.
 pub(crate) async fn give_up(yard: &Yard, ledger: &Ledger) {
-    let mut future = pin!(yard.srcu().synchronize_async());
+    let mut future = pin!(yard.place.srcu().synchronize_async());
     let done = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await;
     ledger.operations.add(Operation::Abandoned, u64::from(!done));
 }

@@ -97,9 +97,9 @@ async fn update(yard: Yard, context: ThreadContext) {
             give_up(&yard, &context.ledger).await;
         }
         if context.one_in(2) {
-            yard.srcu().synchronize_async().await;
+            yard.place.srcu().synchronize_async().await;
         } else {
-            yard.srcu().wait_async(yard.srcu().start_poll()).await;
+            yard.place.srcu().wait_async(yard.place.srcu().start_poll()).await;
         }
         participant.arena.pool.aged(passing);
         context.record().begin(Step::Update(way));

@@ -46,14 +46,6 @@ static LOCK: LocalGlobalLock<Pair> =
 
 type Guard = LocalGlobalReadGuard<'static, Pair>;
 
-/// What a worker has.
-struct Holdings {
-    /// Of the limit.
-    amounts: Vec<u64>,
-    grows: bool,
-    handles: Handles,
-}
-
 /// The tools.
 struct Tools {
     workers: i64,
@@ -111,16 +103,15 @@ impl Tools {
 
     /// Adds, takes, refers and reads until the run is over.
     fn work(&self, context: &ThreadContext) {
-        let handles = Handles::new();
-        let mut holdings = Holdings { amounts: Vec::new(), grows: true, handles };
+        let (mut amounts, mut grows, mut handles) = (Vec::new(), true, Handles::new());
         context.turns(Operation::CounterAdd, || {
             self.add(context);
-            self.add_within_limit(context, &mut holdings);
+            self.add_within_limit(context, &mut amounts, &mut grows);
             self.read(context);
-            self.references.refer(context, &mut holdings.handles);
+            self.references.refer(context, &mut handles);
         });
-        holdings.amounts.drain(..).for_each(|amount| self.give_back(amount));
-        end(context, holdings.handles);
+        amounts.into_iter().for_each(|amount| self.give_back(amount));
+        end(context, handles);
     }
 
     fn add(&self, context: &ThreadContext) {
@@ -143,14 +134,14 @@ impl Tools {
         context.ledger.operations.add(Operation::CounterAdd, count);
     }
 
-    /// Adds as long as there is room, then subtracts for a while.
-    fn add_within_limit(&self, context: &ThreadContext, holdings: &mut Holdings) {
+    /// Adds as long as there is room, then subtracts for a while. The thread has these amounts.
+    fn add_within_limit(&self, context: &ThreadContext, amounts: &mut Vec<u64>, grows: &mut bool) {
         for _ in 0..context.below(16) {
-            if holdings.grows {
+            if *grows {
                 let amount = 1 + context.below(8);
                 if !self.limit.try_add(amount) {
                     context.did(Operation::LimitRefused);
-                    holdings.grows = false;
+                    *grows = false;
                     continue;
                 }
                 context.did(Operation::LimitAdd);
@@ -158,12 +149,12 @@ impl Tools {
                 context.expect(held <= LIMIT, FaultKind::Limit, "LimitCounter", || {
                     format!("{held} was added where {LIMIT} may be")
                 });
-                holdings.amounts.push(amount);
-            } else if let Some(amount) = holdings.amounts.pop() {
+                amounts.push(amount);
+            } else if let Some(amount) = amounts.pop() {
                 self.give_back(amount);
-                holdings.grows = context.one_in(200);
+                *grows = context.one_in(200);
             } else {
-                holdings.grows = true;
+                *grows = true;
             }
         }
     }
