@@ -226,11 +226,6 @@ named! {
 }
 
 impl Way {
-    /// The way with this number; a number that is none is the first way's.
-    pub(crate) fn numbered(number: u8) -> Self {
-        Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Synchronize)
-    }
-
     /// The ways that are so.
     pub(crate) fn all(are: fn(Self) -> bool) -> Vec<Self> {
         Self::ALL.iter().copied().filter(|way| are(*way)).collect()

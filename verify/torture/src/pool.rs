@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::kinds::Way;
+use super::kinds::{Named, Way};
 use super::random::scramble;
 
 /// Grace periods that a block goes through before it is used again.
@@ -45,7 +45,7 @@ impl Block {
     }
 
     pub(crate) fn way(&self) -> Way {
-        Way::numbered(self.way.load(Relaxed))
+        Way::ALL[usize::from(self.way.load(Relaxed))]
     }
 
     pub(crate) fn serial(&self) -> u64 {

@@ -30,10 +30,6 @@ fn object(id: Id) -> Canary {
     Canary::new(id.to_bits(), &LIVE)
 }
 
-fn expect(object: &Canary, context: &ThreadContext, id: Id) {
-    object.expect(context, "IdMap", id.to_bits());
-}
-
 /// The tables.
 struct Ids {
     global: Table<Global>,
@@ -114,9 +110,9 @@ impl<D: DomainTag> Table<D> {
                 if let Some(id) = known
                     && let Some(object) = reader.get(id)
                 {
-                    expect(object, context, id);
+                    object.expect(context, "IdMap", id.to_bits());
                     spin(context.below(100));
-                    expect(object, context, id); // it stays, whatever became of the entry
+                    object.expect(context, "IdMap", id.to_bits()); // it stays, whatever became of the entry
                     context.did(Operation::IdGet);
                 }
             }
@@ -128,7 +124,7 @@ impl<D: DomainTag> Table<D> {
         let reader = self.map.read();
         let mut last = None;
         for (id, object) in reader.marked(mark, ..) {
-            expect(object, context, id);
+            object.expect(context, "IdMap", id.to_bits());
             context.expect(last < Some(id.index()), FaultKind::Order, "IdMap", || {
                 format!("{id} after {last:?}")
             });
@@ -143,7 +139,7 @@ impl<D: DomainTag> Table<D> {
         let id = {
             let reader = self.map.read();
             reader.get_at(index).map(|(id, object)| {
-                expect(object, context, id);
+                object.expect(context, "IdMap", id.to_bits());
                 id
             })
         };

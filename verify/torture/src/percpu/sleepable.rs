@@ -13,7 +13,7 @@ use std::task::Poll;
 use quiescence::{Srcu, tag::Sleepable};
 use tokio::runtime::Builder;
 
-use super::{growing, tasks};
+use super::{growing, tasks, tuning};
 use crate::arena::{Arena, Participant, Visit};
 use crate::context::ThreadContext;
 use crate::delays;
@@ -95,11 +95,8 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
 impl Yard {
     pub(crate) fn new(name: &'static str, place: Place) -> Self {
         let srcu = place.srcu();
-        let mut tuning = srcu.tuning();
-        // Sections that last are what this is about: no reports.
-        tuning.stall_after = None;
-        tuning.stall_after_expedited = None;
-        srcu.tune(tuning);
+        let now = srcu.tuning();
+        srcu.tune(tuning(now.objects_max, now.bytes_max));
         let arena = Arc::new(Arena::new(name, srcu.domain()));
         Self { place, arena, left: Arc::default() }
     }
