@@ -9,18 +9,22 @@ mod told;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use told::{expect_code, fails, prints};
 
-/// One torture at a time: each has more threads than there are CPUs.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Two tortures at a time: each has more threads than there are CPUs, and leaves CPUs idle while its
+/// threads sleep.
+static PLACES: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn place() -> MutexGuard<'static, ()> {
+    let place = &PLACES[TAKEN.fetch_add(1, Relaxed) % PLACES.len()];
+    place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The program, not yet run.
@@ -40,7 +44,7 @@ fn a_full_disk_is_no_usage_error_and_seed_and_commit_come_first() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = torture(["--list-mutants"]).stdout(full).output().unwrap();
     fails(&output, 5, "cannot write what was found");
-    let _alone = alone();
+    let _place = place();
     let output = run("--only readers --seconds 1 --seed 42 --json /dev/full".split(' '));
     let (stdout, stderr) = expect_code(&output, 5);
     let mut lines = stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -66,7 +70,7 @@ fn a_document_that_cannot_be_written_is_told_before_the_run() {
 
 /// A clean run about these themes, with this variable in its environment. Returns its report.
 fn reported((name, value): (&str, &str), themes: &str, seconds: u64) -> Value {
-    let _alone = alone();
+    let _place = place();
     let seconds = seconds.to_string();
     let args = ["--only", themes, "--seconds", &seconds, "--seed", "7", "--json", "-"];
     let output = torture(args).env(name, value).output().expect("the program starts");
@@ -214,7 +218,7 @@ fn everything_at_once_is_clean() {
 /// The default one runs in all other tests.
 #[test]
 fn the_other_engines_are_clean() {
-    let _alone = alone();
+    let _place = place();
     for engine in ["poll", "tick", "token"] {
         let args = ["--only", "readers,floods", "--seconds", "1", "--engine", engine];
         prints(&run(args), 0, &format!("{engine} in the private domains"));
@@ -258,7 +262,7 @@ mod mutants;
 
 #[test]
 fn an_interrupted_run_tells_what_there_is() {
-    let _alone = alone();
+    let _place = place();
     let mut child =
         torture(["--seconds", "600"]).stdout(Stdio::piped()).spawn().expect("the program starts");
     let mut stdout = BufReader::new(child.stdout.take().expect("piped"));

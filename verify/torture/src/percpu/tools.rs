@@ -166,6 +166,7 @@ impl Tools {
 
     /// Reads under the lock; some guards end on another thread.
     fn read(&self, context: &ThreadContext) {
+        context.begin(Operation::LockRead);
         let guard = match context.below(8) {
             0 => LOCK.try_read(),
             _ => Some(LOCK.read()),

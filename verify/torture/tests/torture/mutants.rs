@@ -6,11 +6,11 @@ use std::thread;
 use serde_json::Value;
 
 use super::told::told;
-use super::{alone, expect, expect_code, run, torture};
+use super::{expect, expect_code, place, run, torture};
 
 #[test]
 fn removed_steps_are_caught() {
-    let _alone = alone();
+    let _place = place();
     let (names, _) = expect_code(&run(["--list-mutants"]), 0);
     assert!(names.lines().count() >= 42, "{names}");
     let left = Mutex::new(names.lines());
@@ -42,7 +42,7 @@ fn removed_step_is_caught(name: &str) {
 
 #[test]
 fn a_removed_step_that_no_thread_takes_is_not_caught() {
-    let _alone = alone();
+    let _place = place();
     // One reader, which never nests.
     let args = "--mutant nested-unlock-ends --readers 1 --updaters 1 --seconds 1 --json -";
     let (stdout, _) = expect_code(&run(args.split(' ')), 1);
@@ -53,7 +53,7 @@ fn a_removed_step_that_no_thread_takes_is_not_caught() {
 
 #[test]
 fn a_removed_step_that_only_one_path_has_is_removed_there() {
-    let _alone = alone();
+    let _place = place();
     let output = torture("--mutant no-fallback-look --json -".split(' '))
         .env_remove("QUIESCENCE_PERCPU")
         .output();
@@ -72,7 +72,7 @@ fn a_removed_step_needs_the_theme_that_notices_it() {
 /// of the step, so it had caught whatever was removed.
 #[test]
 fn a_child_without_a_step_did_not_run() {
-    let _alone = alone();
+    let _place = place();
     let args = "--child --only churn --mutant runner-after-fork --seconds 1 --json -";
     let (stdout, _) = expect_code(&run(args.split(' ')), 1);
     let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
