@@ -21,9 +21,11 @@ const FIRST_OF_WRAPPING: u64 = (u64::MAX >> 1) - BEFORE_WRAP as u64;
 /// grace periods announce two numbers each.
 const FEW_BITS: u32 = 3;
 
-/// The domains: what they are called, and how the private ones are built; and the readers
-/// there, given out in this order and from the start again.
-const DOMAINS: [(&str, fn(Builder) -> Builder, &[ReaderKind]); 5] = [
+/// What a domain is called, how it is built if it is a private one, and the readers there.
+type Place = (&'static str, fn(Builder) -> Builder, &'static [ReaderKind]);
+
+/// The domains. Readers are given out in this order, and from the start again.
+const DOMAINS: [Place; 5] = [
     ("global domain", |global| global, &[Read, Nested, Handle, Qsbr, Passing]),
     (
         "private domain whose counters wrap",
