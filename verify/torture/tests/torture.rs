@@ -17,8 +17,8 @@ use serde_json::Value;
 
 use told::{expect_code, fails, prints};
 
-/// Two tortures at a time: each has more threads than there are CPUs, and leaves CPUs idle while its
-/// threads sleep.
+/// Two tortures at a time: each has more threads than there are CPUs, and leaves CPUs idle while
+/// its threads sleep.
 static PLACES: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 

@@ -287,8 +287,8 @@ impl<K: ThreadTag> Field<K> {
         }
     }
 
-    /// Retires boxes without waiting, up to one more than there may be room for. How many were taken,
-    /// and what was refused.
+    /// Retires boxes without waiting, up to one more than there may be room for. How many were
+    /// taken, and what was refused.
     pub(crate) fn fill(&self, room: u64) -> (u64, Option<Later<K>>) {
         let mut taken = 0;
         let refused = (0..=room).find_map(|_| {

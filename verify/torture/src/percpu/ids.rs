@@ -112,7 +112,8 @@ impl<D: DomainTag> Table<D> {
                 {
                     object.expect(context, "IdMap", id.to_bits());
                     spin(context.below(100));
-                    object.expect(context, "IdMap", id.to_bits()); // it stays, whatever became of the entry
+                    // It stays, whatever became of the entry.
+                    object.expect(context, "IdMap", id.to_bits());
                     context.did(Operation::IdGet);
                 }
             }
