@@ -23,6 +23,12 @@ impl Task {
         Self { state: file("stat").as_deref().and_then(state_in), sleeps_in, ran_ns }
     }
 
+    /// In this state, having had a CPU for so long.
+    #[cfg(test)]
+    pub(crate) fn at(state: char, ran_ns: u64) -> Self {
+        Self { state: Some(state), sleeps_in: None, ran_ns: Some(ran_ns) }
+    }
+
     /// Whether the kernel has kept it from running since it was `before`: it waits for a disk or
     /// for memory, which no lock or futex of a program does, or it could run and has had no CPU.
     pub(crate) fn is_kept(&self, before: &Self) -> bool {

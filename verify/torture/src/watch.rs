@@ -7,6 +7,9 @@
 //! or in which the thread waits for the system to start a process, or to end one (where many
 //! threads are, the kernel has been seen to take ten seconds in `wait4` over the entries of a
 //! process in `/proc`): the library has no part in either.
+//!
+//! Nor does it count turns in which a reader of low priority is kept from running, for as long as a
+//! thread may have to wait for its sections: see [`LowPriority`].
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,6 +29,46 @@ const PATIENCE_TURNS: u32 = 200;
 /// How long a grace period, or any other step of a thread, may take: a thousand times what the
 /// longest sections do.
 pub(crate) const PATIENCE: Duration = TURN.saturating_mul(PATIENCE_TURNS);
+
+/// Grace periods that a wait takes at most, by the library's promises: the one in progress, and the
+/// next. So often a reader must have a CPU to leave a section that is waited for.
+const GRACE_PERIODS: u64 = 2;
+
+/// What the reader of low priority is called.
+pub(crate) const LOW_PRIORITY: &str = "reader of low priority";
+
+/// A reader of low priority, which loses its CPU in the midst of sections. When it gets one again
+/// is the kernel's to say: beside a hundred threads on two CPUs, after three to seven seconds. Its
+/// domain's grace periods wait so long, and any other thread may wait for these, since the worker
+/// does where a callback retires at the limit.
+///
+/// So the turns are not counted in which it is kept from running, but only until it has had a CPU
+/// as often as a wait needs it. What hangs for another reason, or takes more grace periods, is
+/// found.
+#[derive(Default)]
+struct LowPriority {
+    /// Which thread record is its.
+    record: usize,
+    task: Task,
+    is_kept: bool,
+    /// Turns in which it has had a CPU.
+    turns: u64,
+}
+
+impl LowPriority {
+    /// This is what it is at now.
+    fn note(&mut self, task: Task) {
+        self.is_kept = task.is_kept(&self.task);
+        self.turns += u64::from(!self.is_kept);
+        self.task = task;
+    }
+
+    /// Whether a thread that has waited since it had had a CPU in so many turns may be waiting for
+    /// it.
+    fn may_hold_up(&self, since: u64) -> bool {
+        self.is_kept && self.turns - since <= GRACE_PERIODS
+    }
+}
 
 /// How the watching ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +91,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) one_fault_is_enough: bool,
     /// What was seen last of each.
     seen: Vec<Seen>,
+    low_priority: Option<LowPriority>,
 }
 
 /// What was seen of a thread record.
@@ -56,13 +100,18 @@ struct Seen {
     beats: u64,
     /// Turns since they changed, as far as they are counted.
     turns: u32,
+    /// Turns in which the reader of low priority had had a CPU then.
+    low_priority_turns: u64,
     task: Task,
 }
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(ledger: &'a Ledger, interrupt: &'a AtomicBool, catch: bool) -> Self {
         let seen = vec![Seen::default(); ledger.records.len()];
-        Self { ledger, interrupt, one_fault_is_enough: catch, seen }
+        let low_priority = ledger.records.iter().position(|record| record.name == LOW_PRIORITY);
+        let low_priority =
+            low_priority.map(|record| LowPriority { record, ..LowPriority::default() });
+        Self { ledger, interrupt, one_fault_is_enough: catch, seen, low_priority }
     }
 
     /// Looks at these thread records every turn, until `is_over` says so.
@@ -97,15 +146,21 @@ impl<'a> Watch<'a> {
     /// are reported.
     fn look(&mut self, records: Range<usize>) -> bool {
         let mut stuck = Vec::new();
+        if let Some(reader) = &mut self.low_priority {
+            reader.note(self.ledger.records[reader.record].task());
+        }
+        let low_priority_turns = self.low_priority.as_ref().map_or(0, |reader| reader.turns);
         for index in records {
             let record = &self.ledger.records[index];
             let seen = &mut self.seen[index];
             if record.has_ended() || record.is_with_the_system() || record.beats() != seen.beats {
-                *seen = Seen { beats: record.beats(), ..Seen::default() };
+                *seen = Seen { beats: record.beats(), low_priority_turns, ..Seen::default() };
                 continue;
             }
             let task = record.task();
-            seen.turns += u32::from(!task.is_kept(&seen.task));
+            let reader = self.low_priority.as_ref();
+            let is_held_up = reader.is_some_and(|one| one.may_hold_up(seen.low_priority_turns));
+            seen.turns += u32::from(!is_held_up && !task.is_kept(&seen.task));
             seen.task = task;
             if seen.turns >= PATIENCE_TURNS {
                 stuck.push(format!("{}: {}{}", record.name, record.doing(), seen.task));
@@ -175,5 +230,28 @@ mod tests {
         let mut watch = Watch::new(&ledger, &interrupt, false);
         assert!((0..2 * PATIENCE_TURNS).all(|_| !watch.look(0..1)));
         assert!(have_ended(&ledger, 0..1));
+    }
+
+    /// For as many grace periods as a wait takes, and no longer.
+    #[test]
+    fn a_reader_without_a_cpu_is_waited_for_until_it_has_had_one_twice() {
+        let mut reader = LowPriority::default();
+        let running = |ran_ns| Task::at('R', ran_ns);
+        reader.note(running(1));
+        let since = reader.turns;
+        for ran_ns in 1..=3 {
+            reader.note(running(ran_ns));
+            assert_eq!(reader.may_hold_up(since), ran_ns == 1, "it is kept since the turn before");
+            for _ in 0..2 * PATIENCE_TURNS {
+                reader.note(running(ran_ns));
+                assert!(reader.may_hold_up(since));
+            }
+        }
+        reader.note(running(4));
+        reader.note(running(4));
+        assert!(!reader.may_hold_up(since), "it has left what was waited for");
+        assert!(reader.may_hold_up(reader.turns), "another thread has begun to wait");
+        reader.note(Task::at('S', 4));
+        assert!(!reader.may_hold_up(reader.turns), "it sleeps");
     }
 }

@@ -13,9 +13,8 @@ const SECTION_MAX_US: u64 = 60_000;
 /// How long is paused between two, at most.
 const PAUSE_MAX_US: u64 = 200_000;
 
-/// A low priority, as `nice` says it: a third of the CPU that others get. With much less, a grace
-/// period would wait so long for the reader to have a CPU that whoever waits for it looked stuck.
-const LOW: i32 = 5;
+/// The lowest priority, as `nice` says it.
+const LOWEST: i32 = 19;
 
 /// Sections of a slow reader between two looks whether the run is over.
 const SECTIONS: u32 = 64;
@@ -31,11 +30,11 @@ pub(crate) fn block(own: &Deferral, context: &ThreadContext) {
     });
 }
 
-/// Reads at a low priority: where CPUs are scarce it loses its own in the midst of sections.
+/// Reads at the lowest priority: where CPUs are scarce it loses its own in the midst of sections.
 pub(crate) fn crawl(own: &Deferral, context: &ThreadContext) {
     // Of this thread alone, on Linux. Elsewhere, or where it is forbidden, it is a reader like
     // others.
-    let is_low = setpriority_process(Some(gettid()), LOW).is_ok();
+    let is_low = setpriority_process(Some(gettid()), LOWEST).is_ok();
     context.rounds(Operation::LowPriority, || {
         context.ledger.operations.add(Operation::LowPriority, u64::from(is_low));
         for _ in 0..SECTIONS {
