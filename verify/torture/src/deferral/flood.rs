@@ -108,10 +108,15 @@ fn step<K: ThreadTag>(field: &Field<K>) {
             chain(field, context.below(8));
         }
         13 => field.retire_odd_ones(burst / 8),
-        14 => qsbr_rounds(field, 1 + burst / 8),
-        _ if context.one_in(8) => field.barrier(),
+        14 if context.one_in(4) => field.barrier(),
         _ => tune(field),
     }
+}
+
+/// Retires as a QSBR reader until the run is over.
+pub(crate) fn by_qsbr(own: &Deferral, context: &ThreadContext) {
+    let field = own.field(context, &own.flood);
+    context.rounds(Operation::QsbrRetire, || qsbr_rounds(&field, 1 + context.below(200)));
 }
 
 /// Floods in gushes: others want to use the domain as well.

@@ -30,14 +30,16 @@ use super::kinds::{Operation, Step};
 use super::pool::lock;
 use super::report::Setup;
 use super::themes::Theme;
+use super::watch::LOW_PRIORITY;
 
 /// What may wait in the domain of the floods.
 const FLOOD_OBJECTS_MAX: u64 = 20_000;
 const FLOOD_BYTES_MAX: u64 = 8 << 20;
 
 /// What there is of each theme: how many threads, their name, and what they do.
-const PARTS: [(Theme, usize, &str, Play<Deferral>); 10] = [
-    (Theme::Floods, 3, "flooder of a private domain", flood::run),
+const PARTS: [(Theme, usize, &str, Play<Deferral>); 11] = [
+    (Theme::Floods, 2, "flooder of a private domain", flood::run),
+    (Theme::Floods, 1, "QSBR reader that retires", flood::by_qsbr),
     (Theme::Floods, 1, "flooder of the global domain", flood::in_gushes),
     (Theme::Limits, 2, "filler of small domains", |own, context| {
         context.rounds(Operation::Room, || limits::round(own.setup.engine, context));
@@ -46,7 +48,7 @@ const PARTS: [(Theme, usize, &str, Play<Deferral>); 10] = [
         context.rounds(Operation::Box, || quiet::round(own.setup.engine, context));
     }),
     (Theme::Stalls, 1, "reader that blocks", stalls::block),
-    (Theme::Stalls, 1, "reader of low priority", stalls::crawl),
+    (Theme::Stalls, 1, LOW_PRIORITY, stalls::crawl),
     (Theme::Churn, 1, "starter of threads that live for a moment", churn::run),
     (Theme::Processes, 1, "starter of processes", children::run),
     (Theme::Forks, 1, "thread that forks", forks::run),
