@@ -15,7 +15,7 @@ use super::ledger::{Ledger, ThreadRecord};
 use super::random::Random;
 
 /// Between two looks of a thread that waits, or watches whether others get on.
-const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// Turns of a thread between two messages to the watchdog.
 pub(crate) const TURNS: u64 = 32;

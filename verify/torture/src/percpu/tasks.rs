@@ -5,14 +5,15 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::yield_now;
+use tokio::task::{JoinHandle, yield_now};
 
 use super::sleepable::{Yard, give_up};
 use crate::arena::Participant;
-use crate::context::ThreadContext;
+use crate::context::{LOOK, ThreadContext};
 use crate::delays;
 use crate::kinds::{FaultKind, ReaderKind, Step, Way};
 use crate::shuffler::{Shuffler, Stay};
@@ -32,6 +33,9 @@ thread_local! {
     static STAY: RefCell<Option<Stay>> = const { RefCell::new(None) };
 }
 
+/// How often a task has got on.
+type Steps = Arc<AtomicU64>;
+
 /// Has tasks until the run is over.
 pub(crate) fn run(yards: &[Yard], shuffler: &Arc<Shuffler>, context: &ThreadContext) {
     let runtime = match runtime(shuffler, context.next()) {
@@ -43,14 +47,35 @@ pub(crate) fn run(yards: &[Yard], shuffler: &Arc<Shuffler>, context: &ThreadCont
     };
     let mut tasks = Vec::new();
     for yard in yards {
-        let own = |_| (yard.clone(), context.clone());
-        tasks.extend((0..READERS).map(own).map(|(yard, own)| runtime.spawn(read(yard, own))));
-        tasks.extend((0..UPDATERS).map(own).map(|(yard, own)| runtime.spawn(update(yard, own))));
+        for number in 0..READERS + UPDATERS {
+            let steps: Steps = Arc::default();
+            let (yard, own, of_task) = (yard.clone(), context.clone(), Arc::clone(&steps));
+            let handle = match number {
+                0..READERS => runtime.spawn(read(yard, own, of_task)),
+                _ => runtime.spawn(update(yard, own, of_task)),
+            };
+            tasks.push((handle, steps));
+        }
     }
-    // One that does not get on is noticed here at the latest, when the run is over.
-    for task in tasks {
-        let ended = runtime.block_on(task).is_ok();
+    watch(&tasks, context);
+    for (handle, _) in tasks {
+        let ended = runtime.block_on(handle).is_ok();
         context.expect(ended, FaultKind::Panic, "", || "a task; see standard error".to_owned());
+    }
+}
+
+/// Says that this thread gets on, as long as every task does; until all have ended.
+fn watch(tasks: &[(JoinHandle<()>, Steps)], context: &ThreadContext) {
+    let mut seen = vec![0; tasks.len()];
+    while !tasks.iter().all(|(handle, _)| handle.is_finished()) {
+        let mut with_seen = tasks.iter().zip(&seen);
+        if with_seen
+            .all(|((handle, steps), &seen)| steps.load(Relaxed) != seen || handle.is_finished())
+        {
+            context.record().begin(Step::Update(Way::TaskAwaited));
+            seen = tasks.iter().map(|(_, steps)| steps.load(Relaxed)).collect();
+        }
+        thread::sleep(LOOK);
     }
 }
 
@@ -70,10 +95,9 @@ fn runtime(shuffler: &Arc<Shuffler>, seed: u64) -> std::io::Result<Runtime> {
 }
 
 /// Reads: each section is suspended some times, and continues wherever the task does.
-async fn read(yard: Yard, context: ThreadContext) {
+async fn read(yard: Yard, context: ThreadContext, steps: Steps) {
     let (participant, kind) = (Participant::new(&yard.arena, &context), ReaderKind::SrcuTask);
     while !context.is_over() {
-        context.record().begin(Step::Read);
         let visit = yard.hold(&participant, kind);
         for _ in 0..context.below(4) {
             yield_now().await;
@@ -82,12 +106,13 @@ async fn read(yard: Yard, context: ThreadContext) {
             tokio::time::sleep(Duration::from_micros(context.below(SLEEP_MAX_US))).await;
         }
         participant.leave(visit);
+        steps.fetch_add(1, Relaxed);
         yield_now().await;
     }
 }
 
 /// Updates. A task must not wait but by `.await`: those that it would wait for may need its thread.
-async fn update(yard: Yard, context: ThreadContext) {
+async fn update(yard: Yard, context: ThreadContext, steps: Steps) {
     let (participant, way) = (Participant::new(&yard.arena, &context), Way::TaskAwaited);
     while !context.is_over() {
         let new = participant.arena.pool.take();
@@ -102,6 +127,6 @@ async fn update(yard: Yard, context: ThreadContext) {
             yard.place.srcu().wait_async(yard.place.srcu().start_poll()).await;
         }
         participant.arena.pool.aged(passing);
-        context.record().begin(Step::Update(way));
+        steps.fetch_add(1, Relaxed);
     }
 }
