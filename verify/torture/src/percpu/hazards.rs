@@ -3,8 +3,8 @@
 
 use std::array;
 use std::ptr;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::AcqRel;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU64};
 
 use quiescence::hazard::{self, HazardDomain, HazardPointer};
 
@@ -12,6 +12,10 @@ use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tu
 
 /// Bare pointers.
 const PLACES: usize = 4;
+
+/// Lines that are written just before a protection: what it stores waits behind them, in the CPU's
+/// store buffer.
+const LINES: usize = 24;
 
 /// How seldom hazard pointers are made anew, and a domain ends.
 const NEW_ONE_IN: u64 = 8192;
@@ -21,12 +25,18 @@ const ROOM: u64 = 2;
 
 static LIVE: Live = Live::none();
 
+/// A cache line that several threads write.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
 /// The pointers.
 struct Hazards {
     /// From boxes, never null. The objects of the first are retired in the small domain; the last
     /// ones are leaked.
     places: [AtomicPtr<Canary>; PLACES],
     small: HazardDomain,
+    lines: [Line; LINES],
 }
 
 fn boxed(serial: u64) -> *mut Canary {
@@ -37,7 +47,11 @@ fn boxed(serial: u64) -> *mut Canary {
 pub(crate) fn cast(fixture: &mut Fixture, threads: usize) {
     let small = HazardDomain::named("torture");
     small.tune(tuning(ROOM, 1 << 20));
-    let hazards = Hazards { places: array::from_fn(|_| AtomicPtr::new(boxed(0))), small };
+    let hazards = Hazards {
+        places: array::from_fn(|_| AtomicPtr::new(boxed(0))),
+        small,
+        lines: array::from_fn(|_| Line::default()),
+    };
     fixture.parts(
         true,
         hazards,
@@ -65,6 +79,9 @@ impl Hazards {
     fn protect_one(&self, context: &ThreadContext, [first, second]: &mut [HazardPointer; 2]) {
         // Both of the same one now and then.
         let place = &self.places[context.below_mostly_low(PLACES as u64) as usize];
+        if context.one_in(2) {
+            self.write_lines(context);
+        }
         // SAFETY: what is there is from a box, and is retired after it was taken out.
         let Some(one) = (unsafe { first.protect(place) }) else { return };
         let serial = one.loaded(context, "HazardPointer");
@@ -84,6 +101,11 @@ impl Hazards {
         }
     }
 
+    fn write_lines(&self, context: &ThreadContext) {
+        let any = context.next();
+        self.lines.iter().for_each(|line| line.0.store(any, Relaxed));
+    }
+
     /// Replaces what bare pointers lead to, and retires it, until the run is over.
     fn retire(&self, context: &ThreadContext) {
         context.repeat(Operation::HazardRetire, || {
@@ -93,7 +115,14 @@ impl Hazards {
             let old = self.places[at].swap(new, AcqRel);
             // SAFETY: from a box, and no thread finds it any more.
             let old = unsafe { Box::from_raw(old) };
-            if at == 0 { self.small.retire(old) } else { hazard::global().retire(old) }
+            if at == 0 {
+                self.small.retire(old)
+            } else {
+                hazard::global().retire(old)
+            }
+            if context.one_in(2) {
+                self.write_lines(context);
+            }
         });
     }
 
