@@ -101,13 +101,32 @@ impl<P, const N: usize> Chain<P, N> {
     }
 }
 
+/// Has bytes between its fields that are no thread's.
+#[derive(Clone, Copy, Debug)]
+struct Gaps {
+    low: u8,
+    serial: u64,
+    check: u16,
+}
+
+impl Gaps {
+    fn new(serial: u64) -> Self {
+        Self { low: serial as u8, serial, check: word(serial, 1) as u16 }
+    }
+
+    fn is_whole(self) -> bool {
+        let Self { low, check, .. } = Self::new(self.serial);
+        (self.low, self.check) == (low, check)
+    }
+}
+
 /// Snapshots.
 struct Snapshots {
     few: Chain<Snapshot<[u64; FEW]>, FEW>,
     /// What was put there, less what was taken out and what is there: nothing.
     many: Snapshot<[u64; MANY]>,
     balance: AtomicU64,
-    stored: Snapshot<[u64; FEW]>,
+    gaps: Snapshot<Gaps>,
 }
 
 /// Threads that read and replace snapshots.
@@ -116,7 +135,7 @@ pub(crate) fn cast_snapshots(fixture: &mut Fixture, threads: usize) {
         few: chain!(Snapshot, load),
         many: Snapshot::new(words(0)),
         balance: AtomicU64::new(0),
-        stored: Snapshot::new(words(0)),
+        gaps: Snapshot::new(Gaps::new(0)),
     };
     fixture.parts(
         true,
@@ -138,7 +157,9 @@ impl Snapshots {
             if context.one_in(4) {
                 expect_whole(context, "Snapshot", &hint::black_box(&self.many).load());
             }
-            expect_whole(context, "Snapshot", &self.stored.load());
+            context.expect(self.gaps.load().is_whole(), FaultKind::Torn, "Snapshot", || {
+                "fields with gaps between them do not belong together".to_owned()
+            });
         });
     }
 
@@ -151,7 +172,7 @@ impl Snapshots {
             }
             1 => {
                 context.did(Operation::SnapshotStore);
-                self.stored.store(words(context.next()));
+                self.gaps.store(Gaps::new(context.next()));
             }
             _ => {
                 context.did(Operation::SnapshotSwap);
