@@ -18,8 +18,10 @@ use super::{FaultKind, Fixture, Operation, ThreadContext, end, lock, spin};
 /// Additions to a counter in a row.
 const ADDITIONS_MAX: u64 = 64;
 
-/// The limit of the counter that all share, so that it is reached.
+/// The limit of the counter that all share, so that it is reached; and of one that a thread has
+/// alone.
 const LIMIT: u64 = 3_000;
+const LIMIT_ALONE: u64 = 300;
 
 /// Guards on their way to where they end.
 const GUARDS: usize = 4;
@@ -104,9 +106,11 @@ impl Tools {
     /// Adds, takes, refers and reads until the run is over.
     fn work(&self, context: &ThreadContext) {
         let (mut amounts, mut grows, mut handles) = (Vec::new(), true, Handles::new());
+        let (alone, mut value) = (LimitCounter::new(LIMIT_ALONE), 0);
         context.turns(Operation::CounterAdd, || {
             self.add(context);
             self.add_within_limit(context, &mut amounts, &mut grows);
+            add_alone(context, &alone, &mut value);
             self.read(context);
             self.references.refer(context, &mut handles);
         });
@@ -267,6 +271,24 @@ impl Tools {
         let (written, writes) = (pair.0.load(Relaxed), self.writes.load(Relaxed));
         context.equal(FaultKind::Exclusion, "LocalGlobalLock", "writes", written, writes);
         self.references.close(context);
+    }
+}
+
+/// A counter with a limit that no other thread uses: it is exact, wherever the thread is moved.
+fn add_alone(context: &ThreadContext, alone: &LimitCounter, value: &mut u64) {
+    for _ in 0..32 {
+        let amount = 1 + context.below(6);
+        if context.one_in(2) {
+            let added = alone.try_add(amount);
+            let is_right = added == (*value + amount <= LIMIT_ALONE);
+            context.expect(is_right, FaultKind::Limit, "LimitCounter", || {
+                format!("at {value} of {LIMIT_ALONE}, adding {amount} was answered by {added}")
+            });
+            *value += if added { amount } else { 0 };
+        } else if amount <= *value {
+            alone.sub(amount);
+            *value -= amount;
+        }
     }
 }
 
