@@ -264,6 +264,8 @@ impl Member<'_> {
         let mut keep = |value: &'v Canary| self.keep(value, key, kept);
         let made = entries::fresh(key);
         let make = || entries::value(made);
+        // Where a closure may be called again, each value is another.
+        let anew = || entries::value(entries::fresh(key));
         match self.context.below(5) {
             0 if !is_steady => self.record(key, Operation::MapRemove, || {
                 replaced(view.remove_entry(&name).map(|(_, value)| keep(value)), None)
@@ -275,7 +277,7 @@ impl Member<'_> {
                 let mut old = None;
                 let replace = |value: &Canary| {
                     old = Some(self.number(value, key));
-                    make()
+                    anew()
                 };
                 match view.update(&name, replace).map(keep) {
                     Some(new) => replaced(old, Some(new)),
@@ -294,7 +296,7 @@ impl Member<'_> {
                     let result = view.compute(name, |entry| {
                         seen = entry.map(|(_, value)| self.number(value, key));
                         match (choice, entry) {
-                            (0, _) | (1, None) => Change::Insert(make()),
+                            (0, _) | (1, None) => Change::Insert(anew()),
                             (1, _) | (2, _) => Change::Remove,
                             _ => Change::Abort(()),
                         }
@@ -317,7 +319,7 @@ impl Member<'_> {
     /// waits, in a section with references out of the map, too.
     fn set(&self, waits: bool, key: u64) {
         let (name, map) = (entries::key(key), &self.round.map);
-        let made = entries::fresh(key);
+        let mut made = entries::fresh(key);
         let make = || entries::value(made);
         match self.context.below(if waits { 3 } else { 4 }) {
             0 if !self.round.is_steady(key) => self.record(key, Operation::MapRemove, || {
@@ -342,7 +344,8 @@ impl Member<'_> {
                 let mut old = None;
                 let replace = |value: &Canary| {
                     old = Some(self.number(value, key));
-                    make()
+                    made = entries::fresh(key); // it may be called again
+                    entries::value(made)
                 };
                 let was_there = match waits {
                     true => map.update(&name, replace),
