@@ -100,14 +100,12 @@ impl Shuffler {
         }
     }
 
-    /// One CPU, as a rule, or all.
+    /// One CPU, as a rule, or some.
     fn draw(&self, context: &ThreadContext) -> CpuSet {
-        if context.one_in(4) {
-            return self.home;
-        }
-        let mut place = CpuSet::new();
-        place.set(*context.pick(&self.cpus));
-        place
+        let mut places = CpuSet::new();
+        let count = if context.one_in(4) { context.below(self.cpus.len() as u64) } else { 0 };
+        (0..=count).for_each(|_| places.set(*context.pick(&self.cpus)));
+        places
     }
 }
 

@@ -6,7 +6,6 @@
 //! that are left must be those in the cells: of cells with exact counts, a borrow that was paid
 //! twice would keep one more, and one that was not paid would have dropped one.
 
-use std::array;
 use std::collections::{HashSet, VecDeque};
 use std::convert::identity;
 use std::mem;
@@ -21,9 +20,6 @@ use quiescence::{Weigh, hazard};
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, end, lock, spin};
 use crate::canary::Kept;
 use crate::passing::at_the_end;
-
-/// Cells of a kind: few, so that a slot is used for one again and again.
-const CELLS: usize = 3;
 
 /// In how many of 64 draws a guard is given away.
 const GIVEN_AWAY: u64 = 4;
@@ -106,6 +102,8 @@ trait Kind: 'static {
     const LOAD: Operation;
     const ELSEWHERE: Operation;
     const UPDATES: [Operation; 8];
+    /// Cells: few, where a slot is to be used for one again and again.
+    const CELLS: u64;
     /// How seldom a guard of another thread ends when its keeper has looked at it, and how long the
     /// keeper rests then: less than this.
     const ENDS_ONE_IN: u64;
@@ -132,6 +130,7 @@ impl Kind for Protected {
     const ELSEWHERE: Operation = Operation::ArcElsewhere;
     const UPDATES: [Operation; 8] =
         operations![ArcStore ArcSwap ArcOption ArcTake ArcCompare ArcRcu ArcShared ArcRcu];
+    const CELLS: u64 = 16;
     const ENDS_ONE_IN: u64 = 2_500;
     const REST_BELOW_US: u64 = 500;
     const LIVE: &'static Live = &PROTECTED;
@@ -151,6 +150,7 @@ impl Kind for Exact {
     const UPDATES: [Operation; 8] = operations![
         ExactStore ExactSwap ExactOption ExactOption ExactCompare ExactRcu ExactShared ExactRcu
     ];
+    const CELLS: u64 = 3;
     const ENDS_ONE_IN: u64 = 4;
     const REST_BELOW_US: u64 = 1;
     const LIVE: &'static Live = &EXACT;
@@ -174,7 +174,7 @@ impl<K: Kind> Held<K> {
 
 /// Cells of one kind.
 struct Cells<K: Kind> {
-    cells: [K::Cell; CELLS],
+    cells: Vec<K::Cell>,
     optional: K::Optional,
     /// Each update adds one to the serial.
     chain: K::Cell,
@@ -201,7 +201,7 @@ pub(crate) fn cast_hazards(fixture: &mut Fixture, threads: usize) {
 fn cast<K: Kind>(fixture: &mut Fixture, threads: usize, keepers: usize) -> Arc<Cells<K>> {
     let cell = |_| K::Cell::new(Arc::new(Canary::new(0, K::LIVE)));
     let cells = Arc::new(Cells {
-        cells: array::from_fn(cell),
+        cells: (0..K::CELLS).map(cell).collect(),
         optional: K::Optional::new(None),
         chain: cell(0),
         links: AtomicU64::new(0),
