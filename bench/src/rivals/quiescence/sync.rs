@@ -1,23 +1,9 @@
 //! The tools on the CPU's own words: counters, a reference count, and a lock for readers.
 
-use std::hint::black_box;
-
 use quiescence::sync::{BigRef, Counter, ExactCounter, LimitCounter, LocalGlobalLock};
 
-use crate::cases::BATCH;
-use crate::cases::loops::{Loop, repeat};
-use crate::shapes::{Limiting, counting};
-
-/// A counter that may not exceed a limit, which is far away.
-pub(super) fn count_limited() -> Loop {
-    let counter = LimitCounter::new(1 << 62);
-    Loop::new(move |batches| {
-        let counter = black_box(&counter);
-        let elapsed = repeat(batches, || u64::from(counter.try_add(1)));
-        assert!(counter.value() >= batches * BATCH, "{batches} batches were counted");
-        elapsed
-    })
-}
+use crate::cases::loops::Loop;
+use crate::shapes::{Counting, Limiting, counting};
 
 pub(super) fn reference() -> Loop {
     Loop::of(BigRef::new(1), |shared| *shared.get())
@@ -39,6 +25,25 @@ counting! {
         sum: |counter| counter.sum().cast_unsigned();
 }
 
+/// Up to a limit that is far away.
+impl Counting for LimitCounter {
+    const EXACT: bool = false;
+
+    fn new() -> Self {
+        Self::new(1 << 62)
+    }
+
+    #[inline(always)]
+    fn add(&self) {
+        assert!(self.try_add(1), "the limit is far away");
+    }
+
+    #[inline]
+    fn sum(&self) -> u64 {
+        self.value()
+    }
+}
+
 impl Limiting for LimitCounter {
     fn up_to(limit: u64) -> Self {
         Self::new(limit)
@@ -52,10 +57,5 @@ impl Limiting for LimitCounter {
     #[inline]
     fn give(&self) {
         self.sub(1);
-    }
-
-    #[inline]
-    fn value(&self) -> u64 {
-        self.value()
     }
 }
