@@ -12,7 +12,7 @@ use crate::shapes::{CountedUp, Hash, Value};
 pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
     .table::<DashMap<Box<[u8]>, Value, Hash>>()
     .ids::<CountedUp<DashMap<u64, Value, Hash>>>()
-    .numbers::<CountedUp<DashMap<u64, u64, Hash>>>()
+    .numbers::<CountedUp<DashMap<u64, [u64; 1], Hash>>>()
     .map::<DashMap<u64, hash::Value, hash::Hash>>()
     .maps::<Dash>()];
 

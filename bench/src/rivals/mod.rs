@@ -368,17 +368,17 @@ impl Rival {
 
     /// A hash table of chains, whose nodes are replaced.
     const fn chains<R: serve::Replace>(self) -> Self {
-        Self { hash: Some(Chains::<R>::boxed), ..self }
+        self.map::<Chains<R>>()
     }
 
     /// A hash table of its own.
     const fn map<M: Map<u64, hash::Value>>(self) -> Self {
-        Self { hash: Some(Mapped::<M>::boxed), ..self }
+        self.hash_with(Mapped::<M, { hash::WORDS }>::boxed)
     }
 
     /// Numbers by ids that it gives out.
-    const fn numbers<T: Ids<u64>>(self) -> Self {
-        Self { ids: Some(|keys| Box::new(Numbered::<T>::of(keys.iter().copied()))), ..self }
+    const fn numbers<T: Ids<[u64; 1]>>(self) -> Self {
+        Self { ids: Some(Mapped::<Numbered<T>, 1>::boxed), ..self }
     }
 
     /// Maps for any key and any hash function.
@@ -391,8 +391,7 @@ impl Rival {
         Self { maps: Some(Kinds::of_words::<M, OwnHash>()), ..self }
     }
 
-    /// A hash table in another language.
-    #[cfg(feature = "liburcu")]
+    /// The same, or a hash table in another language.
     const fn hash_with(self, make: hash::Make) -> Self {
         Self { hash: Some(make), ..self }
     }

@@ -13,7 +13,7 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("papaya")
     .table::<HashMap<Box<[u8]>, shapes::Value, shapes::Hash>>()
     .map::<HashMap<u64, hash::Value, hash::Hash>>()
     .maps::<Papaya>()
-    .numbers::<CountedUp<HashMap<u64, u64, Fast>>>()];
+    .numbers::<CountedUp<HashMap<u64, [u64; 1], Fast>>>()];
 
 maps! {
     Papaya => HashMap, hashed by RandomState;

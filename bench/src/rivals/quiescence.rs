@@ -95,7 +95,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Count, counts::<LimitCounter>),
     Rival::ours("quiescence-queue").queue::<Queue<Value>>(),
     Rival::ours("quiescence-stack").queue::<Stack<Value>>(),
-    Rival::ours("quiescence-idmap").ids::<IdMap<Value>>().numbers::<IdMap<u64>>(),
+    Rival::ours("quiescence-idmap").ids::<IdMap<Value>>().numbers::<IdMap<[u64; 1]>>(),
     Rival::ours("quiescence-snapshot")
         .copied::<Snapshot<[u64; WORDS]>>()
         .waits_for_none(|| Box::new(Snapshot::new([1; 4]))),

@@ -11,11 +11,11 @@ use crate::cases::maps::{Fast, maps};
 use crate::shapes::CountedUp;
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("scc-hashmap").maps::<InMap>().numbers::<CountedUp<HashMap<u64, u64, Fast>>>(),
+    Rival::new("scc-hashmap").maps::<InMap>().numbers::<CountedUp<HashMap<u64, [u64; 1], Fast>>>(),
     Rival::new("scc-hashindex")
         .map::<HashIndex<u64, Value, Hash>>()
         .maps::<InIndex>()
-        .numbers::<CountedUp<HashIndex<u64, u64, Fast>>>(),
+        .numbers::<CountedUp<HashIndex<u64, [u64; 1], Fast>>>(),
 ];
 
 maps! {

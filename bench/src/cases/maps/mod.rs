@@ -99,7 +99,7 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
         let map = Self::with_capacity(entries.size_hint().0);
         let mut thread = map.thread();
         for (key, value) in entries {
-            map.insert(&mut thread, &key, value);
+            assert!(map.insert(&mut thread, &key, value), "keys are different");
         }
         map
     }
