@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use super::crowd::Rest;
 use super::object::turn;
 use super::wait::{Flavour, chain};
 use crate::clock::{TICKS_MAX, cpu_time, histogram, ns_of, ticks};
@@ -22,10 +23,10 @@ const WARM_UP: usize = 8;
 ///
 /// liburcu has one domain in a process: at most one set of idle threads at a time that has its
 /// rivals.
-pub(crate) fn idle(flavours: &[Box<dyn Flavour>]) -> impl Fn(&dyn Fn()) + Sync {
-    |rest| {
+pub(crate) fn idle(flavours: &[Box<dyn Flavour>]) -> impl Fn(usize, Rest<'_>) + Sync {
+    |_, rest| {
         let _idle: Vec<_> = flavours.iter().map(|flavour| flavour.enrol_idle()).collect();
-        rest();
+        rest.until_sent();
     }
 }
 

@@ -12,10 +12,11 @@ use super::listed::{Amount, Scene, Scenes};
 use super::rounds::{Case, Session};
 use super::{Options, Planned, Suite};
 use crate::Error;
+use crate::cases::crowd::{self, Rest};
 use crate::cases::domains::Used;
 use crate::cases::grace::{Beside, idle, steps_for};
 use crate::cases::loops::{Loop, Looped};
-use crate::cases::{crowd, enqueue, garbage, hash, memory, stall, store, update};
+use crate::cases::{enqueue, garbage, hash, memory, stall, store, update};
 use crate::rivals::{self, Rival};
 use crate::sample::Sample;
 use crate::slices::Row;
@@ -169,15 +170,16 @@ impl Scenes<What> {
 fn beside(
     session: &mut Session<'_>,
     threads: usize,
-    come: impl Fn(&dyn Fn()) + Sync,
+    come: impl Fn(usize, Rest<'_>) + Sync,
     case: Case,
     measure: impl FnOnce(&mut Session<'_>, Case) -> Option<Case>,
 ) -> Option<Case> {
     let title = case.title.clone();
-    crowd::beside(threads, come, || measure(session, case)).unwrap_or_else(|error| {
-        session.host.note(&format_args!("{title}: left out: {error}"));
-        None
-    })
+    let measured = crowd::beside(threads, come, |_closed| measure(session, case));
+    let (case, _) = measured
+        .inspect_err(|error| session.host.note(&format_args!("{title}: left out: {error}")))
+        .ok()?;
+    case
 }
 
 /// A case of stalls, with a note of who has filled the memory up to the bound, also in a try that
