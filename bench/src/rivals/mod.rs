@@ -218,10 +218,9 @@ impl Rival {
     }
 
     /// `rcu advise`: solves this workload, and finds its keys like this, if that has some.
-    const fn solves(self, workload: Workload, make: Make, index: Option<KeyIndex>) -> Self {
-        let mut this = self;
-        this.designs[workload as usize] = Some((make, index));
-        this
+    const fn solves(mut self, workload: Workload, make: Make, index: Option<KeyIndex>) -> Self {
+        self.designs[workload as usize] = Some((make, index));
+        self
     }
 
     /// Whether `rcu advise` can run it on any workload.
@@ -304,10 +303,9 @@ impl Rival {
     }
 
     /// Something in a loop.
-    const fn times(self, what: Looped, make: fn() -> Loop) -> Self {
-        let mut this = self;
-        this.loops[what as usize] = Some(make);
-        this
+    const fn times(mut self, what: Looped, make: fn() -> Loop) -> Self {
+        self.loops[what as usize] = Some(make);
+        self
     }
 
     /// What makes that loop, if it has it.
