@@ -50,7 +50,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hashbrown::HashTable;
 use slotmap::{DefaultKey, SlotMap};
 
 use crate::advise::KeyIndex;
@@ -58,8 +57,8 @@ use crate::cases::domains::{self, Used};
 use crate::cases::enqueue::Caller;
 use crate::cases::hash::{self, Chains, Mapped};
 use crate::cases::loops::{Loop, Looped, cells, nested, reads, sections};
-use crate::cases::maps::locked::{LockedMap, One};
-use crate::cases::maps::{Kinds, Map, Maps};
+use crate::cases::maps::locked::OneLock;
+use crate::cases::maps::{Fast, Kinds, Map};
 use crate::cases::replace::{self, Replacements};
 use crate::cases::store;
 use crate::cases::wait::Flavour;
@@ -269,7 +268,7 @@ impl Rival {
     /// `rcu advise`: one lock of this kind around a value, a table, and what gives out ids.
     const fn locked<L: Locks>(self) -> Self {
         self.config::<Whole<InPlace<L>>>()
-            .table::<LockedMap<One<L, HashTable<(Key, Value)>>, shapes::Hash>>()
+            .table::<OneLock<L, Key, shapes::Hash, Value>>()
             .ids::<Locked<L::Of<SlotMap<DefaultKey, Value>>>>()
     }
 
@@ -328,7 +327,7 @@ impl Rival {
             .times(Looped::Local, sections::<Locked<L::Of<()>>>)
             .stored::<Boxed<L>>()
             .chains::<Boxed<L>>()
-            .maps::<Boxed<L>>()
+            .maps::<OneLock<L, u64, Fast>, OneLock<L, u64>, OneLock<L, String, Fast>>()
     }
 
     /// Four words that are read whole.
@@ -379,12 +378,13 @@ impl Rival {
         Self { ids: Some(Mapped::<Numbered<T>, 1>::boxed), ..self }
     }
 
-    /// Maps for any key and any hash function.
-    const fn maps<M: Maps>(self) -> Self {
-        Self { maps: Some(Kinds::of::<M>()), ..self }
+    /// Maps of words, with the hash function that all are given, and with their own one; and of
+    /// strings, with the first.
+    const fn maps<M: Map<u64>, OwnHash: Map<u64>, Strings: Map<String>>(self) -> Self {
+        Self { maps: Some(Kinds::of::<M, OwnHash, Strings>()), ..self }
     }
 
-    /// Maps of words, with the hash function that all are given, and with their own one.
+    /// The same without strings.
     const fn word_maps<M: Map<u64>, OwnHash: Map<u64>>(self) -> Self {
         Self { maps: Some(Kinds::of_words::<M, OwnHash>()), ..self }
     }
