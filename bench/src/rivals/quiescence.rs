@@ -96,7 +96,7 @@ pub(super) const RIVALS: &[Rival] =
             .times(Looped::Count, counts::<ExactCounter>),
         Rival::ours("quiescence-limit")
             .limiter::<LimitCounter>()
-            .times(Looped::Count, counts::<LimitCounter>),
+            .times(Looped::Count, sync::count_limited),
         Rival::ours("quiescence-queue").queue::<Queue<Value>>(),
         Rival::ours("quiescence-stack").queue::<Stack<Value>>(),
         Rival::ours("quiescence-idmap").ids::<IdMap<Value>>().numbers::<IdMap<[u64; 1]>>(),
