@@ -57,22 +57,23 @@ pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result
     Ok(Suite::new("compat", base, planned.collect()))
 }
 
-/// A case of what may fail. What has failed is reported when the rounds are over: not if it was
-/// stopped, since Ctrl-C ends the measured program, too.
+/// A case of what may fail. What has failed is reported when the rounds are over: not if the run
+/// was stopped meanwhile, since Ctrl-C ends the measured program, too.
 fn measured(
     session: &mut Session<'_>,
     case: Case,
     mut measure: impl FnMut(usize) -> Result<Vec<f64>, Error>,
 ) -> Option<Case> {
-    let (mut failed, figures) = (None, case.metrics.len());
+    let (mut failed, mut went_on, figures) = (None, false, case.metrics.len());
     let case = session.interleave(case, &mut |number, _| {
+        went_on |= failed.is_some();
         let values = measure(number).unwrap_or_else(|failure| {
             failed.get_or_insert(failure);
             vec![f64::NAN; figures]
         });
         Sample::new(values, None)
     });
-    session.failed = failed.filter(|_| !session.host.must_stop());
+    session.failed = failed.filter(|_| went_on || !session.host.must_stop());
     case
 }
 
@@ -132,6 +133,21 @@ mod tests {
         };
         assert_eq!(stopped(true), (Some(2), false));
         assert!(stopped(false).1);
+    }
+
+    /// A stop that came long after a failure hid it.
+    #[test]
+    fn what_had_failed_before_a_stop_is_reported() {
+        let (mut host, mut done) = (Quiet::default(), 0);
+        let flag = host.stops.clone();
+        let mut session = Session::new(&mut host, &quick(4, &[]));
+        let case = measured(&mut session, case(), |_| {
+            done += 1;
+            flag.store(done == 7, Relaxed);
+            let fails = || Error::Unsupported("exit status: 1".to_owned());
+            (done != 2).then(|| vec![1.0; 2]).ok_or_else(fails)
+        });
+        assert!(case.is_some() && session.failed.is_some());
     }
 
     #[test]
