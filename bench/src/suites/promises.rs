@@ -113,19 +113,21 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
         }
         let figure = (!own.is_empty()).then(|| paired_ratio(&own, &vec![1.0; own.len()]));
         let alone = figure.zip(promise.or_at_most).map(|(own, most)| AtMost(most).held(&own));
-        let base = promise.base(case, number);
+        let compared = || {
+            let base = promise.base(case, number)?;
+            Some((base, case.ratio(promise.rival, base, number)?))
+        };
+        let (base, ratio) = compared().unzip();
         let judged = || {
             let figure = figure?;
-            let ratio = match base {
-                Some(base) => case.ratio(promise.rival, base, number)?,
-                None if is_of_itself => figure,
+            match ratio.or(is_of_itself.then_some(figure)) {
+                Some(ratio) => Some((ratio, promise.bound.held(&ratio))),
                 // No figure to compare with: the other half of the promise has to do.
                 None => {
                     let held = alone.filter(|alone| !is_compared || *alone == Held::Met)?;
-                    return Some((figure, held));
+                    Some((figure, held))
                 }
-            };
-            Some((ratio, promise.bound.held(&ratio)))
+            }
         };
         let Some((ratio, held)) = judged() else {
             let ratio = Ratio { median: f64::NAN, low: 0.0, high: f64::INFINITY };
@@ -296,17 +298,33 @@ mod tests {
         let others = [("quiescence", 2.0), ("seqlock", f64::INFINITY)];
         assert_eq!(held("snapshot/1-thread", &READ, &others), [Held::NoFigure], "none is the best");
         assert!(held("snapshot/1-thread", &READ, &others[..1]).is_empty(), "there is none");
-        // All that count of one are of rounds in which none of the other does.
+    }
+
+    /// Two rivals, each with the same figure in every other round, in which the other has none.
+    fn in_turns(id: &'static str, metric: &'static Metric, of: [(&'static str, f64); 2]) -> Case {
         let (mut host, options) = (Quiet::default(), quick(8, &[]));
-        let names = [("quiescence", true), ("seize", false)];
-        let case = Case::new("read/1-thread", "", std::slice::from_ref(&READ), names);
+        let case =
+            Case::new(id, "", std::slice::from_ref(metric), of.map(|(name, _)| (name, false)));
         let sample = &mut |number: usize, round: u32| {
             let counts = if round as usize % 2 == number { Err(Flaw::Taken) } else { Ok(()) };
-            Sample::new([1.0], Some(counts))
+            Sample::new([of[number].1], Some(counts))
         };
         let case = Session::new(&mut host, &options).interleave(case, sample).unwrap();
         assert!(case.rivals.iter().all(|rival| rival.spread(0).is_some()));
+        case
+    }
+
+    #[test]
+    fn figures_of_different_rounds_are_not_compared() {
+        let case = in_turns("read/1-thread", &READ, [("quiescence", 1.0), ("seize", 1.0)]);
         assert_eq!(judge(&[case])[0].held, Held::NoFigure);
+        let judged = |ours| {
+            let of = [("quiescence", ours), ("liburcu-call", 400.0)];
+            let verdict = judge(&[in_turns("call/enqueue", &CALL, of)])[0];
+            (verdict.held, verdict.base)
+        };
+        assert_eq!(judged(20.0), (Held::Met, None), "25 ns");
+        assert_eq!(judged(40.0), (Held::NoFigure, None), "a fifth, of other rounds");
     }
 
     #[test]
