@@ -79,9 +79,14 @@ pub(crate) fn histogram(most: u64) -> Histogram<u64> {
 /// What so many ticks between two looks at the clock are in nanoseconds, without what the looks
 /// cost.
 pub(crate) fn ns_of(ticks: u64) -> f64 {
-    static NS_PER_TICK: LazyLock<f64> = LazyLock::new(ns_per_tick);
     static EMPTY: LazyLock<u32> = LazyLock::new(empty_ticks);
-    ticks.saturating_sub(u64::from(*EMPTY)).max(1) as f64 * *NS_PER_TICK
+    all_ns_of(ticks.saturating_sub(u64::from(*EMPTY)).max(1))
+}
+
+/// What so many ticks are in nanoseconds.
+pub(crate) fn all_ns_of(ticks: u64) -> f64 {
+    static NS_PER_TICK: LazyLock<f64> = LazyLock::new(ns_per_tick);
+    ticks as f64 * *NS_PER_TICK
 }
 
 fn ns_per_tick() -> f64 {

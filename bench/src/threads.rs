@@ -9,10 +9,8 @@
 //!
 //! Nothing that the command calls here is generic: it would be compiled there, not optimised.
 
-use std::convert::Infallible;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,12 +22,12 @@ use quiescence::{Domain, Reader};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
+use crate::cases::crowd::{self, Rest, STACK_BYTES};
+
 /// Between two looks at the clock a thread has worked for so long at most.
 const STEP: Duration = Duration::from_nanos(250);
 /// How many looks at the clock say what one takes.
 const LOOKS: u32 = 64;
-/// Enough for what these threads do; thousands of them fit.
-const STACK_BYTES: usize = 128 << 10;
 
 /// What a thread does until the run is over: it calls a function of [`Thread`].
 pub type Life = Box<dyn Fn(&mut Thread<'_>) + Sync>;
@@ -63,48 +61,39 @@ pub fn run(
     [warm_up, duration]: [Duration; 2],
     lives: &[Life],
 ) -> io::Result<Seen> {
-    let (absent, all_arrived) = mpsc::channel::<Infallible>();
     let run = &Run::new(domain);
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    thread::scope(|scope| {
-        let gate = run.gate.write();
-        let mut threads = Vec::new();
-        let started: io::Result<()> = lives.iter().try_for_each(|life| {
-            let (random, absent) = (random.fork(), absent.clone());
-            let body = move || {
-                let mut thread = Thread::new(run, random, absent);
-                life(&mut thread);
-                thread
-            };
-            let thread = thread::Builder::new().stack_size(STACK_BYTES);
-            threads.push(thread.spawn_scoped(scope, body)?);
-            Ok(())
-        });
-        drop(absent);
-        // Opens the gate also where a thread could not be started.
-        let counted = started.map(|()| {
-            // Nothing comes but the end: all have arrived, or have panicked.
-            let _ = all_arrived.recv();
-            drop(gate);
-            thread::sleep(warm_up);
-            let (begin, before) = (Instant::now(), domain.statistics());
-            run.counts.store(true, Ordering::Relaxed);
-            thread::sleep(duration);
-            run.counts.store(false, Ordering::Relaxed);
-            (begin.elapsed(), [before, domain.statistics()])
-        });
+    let not_over = run.end.write();
+    let come = |number: usize, rest: Rest<'_>| {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(number as u64);
+        let mut thread = Thread::new(run, random, Some(rest));
+        lives[number](&mut thread);
+        (thread.reads, thread.updates, thread.waits_ns)
+    };
+    let counted = crowd::beside(lives.len(), come, |closed| {
+        run.over.store(false, Ordering::Relaxed);
+        drop(closed);
+        thread::sleep(warm_up);
+        let (begin, before) = (Instant::now(), domain.statistics());
+        run.counts.store(true, Ordering::Relaxed);
+        thread::sleep(duration);
+        run.counts.store(false, Ordering::Relaxed);
+        let counted = (begin.elapsed(), [before, domain.statistics()]);
         run.over.store(true, Ordering::Relaxed);
-        threads.iter().for_each(|thread| thread.thread().unpark());
-        let (duration, statistics) = counted?;
-        let mut seen = Seen { duration, reads: 0, updates: 0, waits_ns: no_waits(), statistics };
-        for thread in threads {
-            let thread = thread.join().expect("threads do not panic");
-            seen.reads += thread.reads;
-            seen.updates += thread.updates;
-            seen.waits_ns += thread.waits_ns;
-        }
-        Ok(seen)
-    })
+        drop(not_over);
+        counted
+    });
+    let is_refused = |error: &io::Error| error.raw_os_error().is_some();
+    assert!(counted.as_ref().err().is_none_or(is_refused), "threads do not panic");
+    let ((duration, statistics), all) = counted?;
+    assert_eq!(all.len(), lives.len(), "threads do not panic");
+    let mut seen = Seen { duration, reads: 0, updates: 0, waits_ns: no_waits(), statistics };
+    for (reads, updates, waits_ns) in all {
+        seen.reads += reads;
+        seen.updates += updates;
+        seen.waits_ns += waits_ns;
+    }
+    Ok(seen)
 }
 
 fn no_waits() -> Histogram<u64> {
@@ -115,17 +104,18 @@ fn no_waits() -> Histogram<u64> {
 #[derive(Debug)]
 struct Run<'d> {
     domain: &'d Domain,
-    /// Locked until they may begin.
-    gate: RwLock<()>,
     /// Whether things are counted.
     counts: AtomicBool,
+    /// Also before it begins: where not all threads can be started, those that were are to end.
     over: AtomicBool,
+    /// Locked until it is over.
+    end: RwLock<()>,
 }
 
 impl<'d> Run<'d> {
     fn new(domain: &'d Domain) -> Self {
-        let (counts, over) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { domain, gate: RwLock::new(()), counts, over }
+        let (counts, over) = (AtomicBool::new(false), AtomicBool::new(true));
+        Self { domain, counts, over, end: RwLock::new(()) }
     }
 }
 
@@ -134,7 +124,7 @@ impl<'d> Run<'d> {
 pub struct Thread<'r> {
     run: &'r Run<'r>,
     /// Until it has arrived.
-    absent: Option<Sender<Infallible>>,
+    rest: Option<Rest<'r>>,
     random: ChaCha8Rng,
     worked_ns: u64,
     /// Until when it is to work.
@@ -148,11 +138,11 @@ pub struct Thread<'r> {
 }
 
 impl<'r> Thread<'r> {
-    fn new(run: &'r Run<'r>, random: ChaCha8Rng, absent: Sender<Infallible>) -> Self {
+    fn new(run: &'r Run<'r>, random: ChaCha8Rng, rest: Option<Rest<'r>>) -> Self {
         let look = (0..LOOKS).map(|_| Instant::now().elapsed()).min().unwrap_or_default();
         Self {
             run,
-            absent: Some(absent),
+            rest,
             random,
             worked_ns: 0,
             until_ns: 0,
@@ -168,9 +158,7 @@ impl<'r> Thread<'r> {
     pub fn idle(&mut self) {
         let reader = self.begin();
         drop(reader.read());
-        while !self.run.over.load(Ordering::Relaxed) {
-            thread::park();
-        }
+        drop(self.run.end.read());
     }
 
     /// Reads: a section's mean length, and that of the time between two. After spells of this mean
@@ -300,8 +288,7 @@ impl<'r> Thread<'r> {
 
     /// Waits until all threads are there.
     fn arrive(&mut self) {
-        self.absent = None;
-        drop(self.run.gate.read());
+        self.rest.take().into_iter().for_each(Rest::until_sent);
         self.resume();
     }
 
@@ -402,7 +389,7 @@ mod tests {
             let run = Run::new(&domain);
             run.counts.store(true, Ordering::Relaxed);
             run.over.store(true, Ordering::Relaxed);
-            let mut thread = Thread::new(&run, ChaCha8Rng::seed_from_u64(1), mpsc::channel().0);
+            let mut thread = Thread::new(&run, ChaCha8Rng::seed_from_u64(1), None);
             life(&mut thread);
             domain.barrier();
             let retired = domain.statistics().callbacks_run;
@@ -415,7 +402,7 @@ mod tests {
     fn draws_have_the_mean_they_were_asked_for() {
         let domain = Domain::new();
         let run = Run::new(&domain);
-        let mut thread = Thread::new(&run, ChaCha8Rng::seed_from_u64(7), mpsc::channel().0);
+        let mut thread = Thread::new(&run, ChaCha8Rng::seed_from_u64(7), None);
         let draws = 100_000;
         let sum: u64 = (0..draws).map(|_| thread.draw(1_000)).sum();
         assert!((990..=1_010).contains(&(sum / draws)), "mean {}", sum / draws);

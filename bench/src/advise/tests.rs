@@ -228,10 +228,6 @@ fn names_are_unique_and_descriptions_are_one_line() {
 
 /// It grants more than the limit.
 impl Limiting for Forgets {
-    fn up_to(_limit: u64) -> Self {
-        Self::default()
-    }
-
     fn try_take(&self, _limit: u64) -> bool {
         self.0.fetch_add(1, Ordering::Relaxed);
         true
@@ -239,10 +235,6 @@ impl Limiting for Forgets {
 
     fn give(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    fn value(&self) -> u64 {
-        self.sum()
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use super::crowd::Rest;
 use super::object::turn;
 use super::wait::{Flavour, chain};
 use crate::clock::{TICKS_MAX, cpu_time, histogram, ns_of, ticks};
@@ -22,10 +23,10 @@ const WARM_UP: usize = 8;
 ///
 /// liburcu has one domain in a process: at most one set of idle threads at a time that has its
 /// rivals.
-pub(crate) fn idle(flavours: &[Box<dyn Flavour>]) -> impl Fn(&dyn Fn()) + Sync {
-    |rest| {
+pub(crate) fn idle(flavours: &[Box<dyn Flavour>]) -> impl Fn(usize, Rest<'_>) + Sync {
+    |_, rest| {
         let _idle: Vec<_> = flavours.iter().map(|flavour| flavour.enrol_idle()).collect();
-        rest();
+        rest.until_sent();
     }
 }
 
@@ -118,9 +119,12 @@ impl Beside<'_> {
     }
 }
 
-/// How many steps of a section take this long here, as measured now.
-pub(crate) fn steps_for(section: Duration) -> u32 {
+/// How many steps of a section take so long here, as measured now.
+pub(crate) fn steps_for(section_us: u64) -> u32 {
     const STEPS: u32 = 1 << 14;
+    if section_us == 0 {
+        return 0;
+    }
     let mut x = 1;
     // The fastest of many short runs: in none of the others did more than that get done.
     let fastest = (0..100)
@@ -132,6 +136,7 @@ pub(crate) fn steps_for(section: Duration) -> u32 {
         .min()
         .unwrap_or_default();
     std::hint::black_box(x);
+    let section = Duration::from_micros(section_us);
     let steps = section.as_secs_f64() / fastest.as_secs_f64() * f64::from(STEPS);
     (steps as u32).max(1)
 }
@@ -150,6 +155,6 @@ mod tests {
 
     #[test]
     fn a_longer_section_has_more_steps() {
-        assert!(steps_for(Duration::from_millis(1)) > steps_for(Duration::from_nanos(1)));
+        assert!(steps_for(1_000) > steps_for(1) && steps_for(0) == 0);
     }
 }

@@ -150,32 +150,6 @@ fn draw(keys: &[u64], count: usize, searches_percent: u32, seed: u64) -> Vec<Ope
         .collect()
 }
 
-/// The loop, compiled once for each rival.
-#[inline(always)]
-fn run<T>(
-    operations: &[Operation],
-    rounds: usize,
-    thread: &mut T,
-    search: impl Fn(&mut T, u64) -> Option<u64>,
-    replace: impl Fn(&mut T, u64),
-    pause: impl Fn(&mut T),
-) {
-    let mut wrong = 0;
-    for _ in 0..rounds {
-        for operations in operations.chunks(PAUSE) {
-            for &Operation { key, replaces } in operations {
-                if replaces {
-                    replace(thread, key);
-                } else {
-                    wrong |= search(thread, key).unwrap_or(!key) ^ key;
-                }
-            }
-            pause(thread);
-        }
-    }
-    assert_eq!(wrong, 0, "every search found the value of its key");
-}
-
 /// An element of a chain. There is no next one, but a chain has to look.
 #[derive(quiescence::Weigh)]
 struct Node {
@@ -183,75 +157,54 @@ struct Node {
     value: Value,
 }
 
-impl Node {
-    #[inline(always)]
-    fn new(key: u64) -> Self {
-        Self { key, value: [key; WORDS] }
-    }
-}
-
-/// An array of pointers that a scheme protects.
+/// An array of pointers that a scheme protects, as a map whose keys stay.
 pub(crate) struct Chains<S: Replace> {
     // Before the scheme, which they may need while they are dropped.
     places: Vec<S::Place<Node>>,
     scheme: S,
 }
 
-impl<S: Replace> Chains<S> {
-    pub(crate) fn boxed(keys: &[u64]) -> Box<dyn Table> {
+impl<S: Replace> Map<u64, Value> for Chains<S> {
+    type Thread = S::Thread;
+
+    fn of(entries: impl Iterator<Item = (u64, Value)>) -> Self {
         let scheme = S::default();
         // Buckets without a key have a node that no thread looks for.
-        let mut in_bucket = [u64::MAX; BUCKETS];
-        for &key in keys {
-            in_bucket[bucket(key)] = key;
+        let mut nodes = [(u64::MAX, [u64::MAX; WORDS]); BUCKETS];
+        for (key, value) in entries {
+            nodes[bucket(key)] = (key, value);
         }
-        let places = in_bucket.iter().map(|&key| scheme.place(Node::new(key)));
-        Box::new(Self { places: places.collect(), scheme })
+        let place = |(key, value)| scheme.place(Node { key, value });
+        Self { places: nodes.into_iter().map(place).collect(), scheme }
     }
-}
 
-impl<S: Replace> Table for Chains<S> {
-    fn run(&self, operations: &[Operation], rounds: usize) {
-        let (places, scheme) = (&*self.places, &self.scheme);
-        let search = |thread: &mut S::Thread, key| {
-            scheme.read(thread, &places[bucket(key)], |node| {
-                (node.key == key).then_some(node.value[0])
-            })
-        };
-        let replace = |thread: &mut S::Thread, key| {
-            scheme.replace(thread, &places[bucket(key)], Node::new(key));
-        };
-        run(operations, rounds, &mut scheme.thread(), search, replace, S::pause);
+    fn thread(&self) -> S::Thread {
+        self.scheme.thread()
+    }
+
+    #[inline(always)]
+    fn read<R>(
+        &self,
+        thread: &mut S::Thread,
+        key: &u64,
+        look: impl FnOnce(&Value) -> R,
+    ) -> Option<R> {
+        let place = &self.places[bucket(*key)];
+        self.scheme.read(thread, place, |node| (node.key == *key).then(|| look(&node.value)))
+    }
+
+    #[inline(always)]
+    fn replace(&self, thread: &mut S::Thread, &key: &u64, value: Value) {
+        self.scheme.replace(thread, &self.places[bucket(key)], Node { key, value });
+    }
+
+    #[inline(always)]
+    fn pause(thread: &mut S::Thread) {
+        S::pause(thread);
     }
 
     fn flush(&self) {
         self.scheme.flush();
-    }
-}
-
-/// A map of some crate, as its users would use it: a guard for each operation.
-pub(crate) struct Mapped<M>(M);
-
-impl<M: Map<u64, Value>> Mapped<M> {
-    pub(crate) fn boxed(keys: &[u64]) -> Box<dyn Table> {
-        let map = M::with_capacity(BUCKETS);
-        let mut thread = map.thread();
-        for &key in keys {
-            assert!(map.insert(&mut thread, &key, [key; WORDS]), "keys are different");
-        }
-        Box::new(Self(map))
-    }
-}
-
-impl<M: Map<u64, Value>> Table for Mapped<M> {
-    fn run(&self, operations: &[Operation], rounds: usize) {
-        let search = |thread: &mut M::Thread, key| self.0.get(thread, &key).map(|value| value[0]);
-        let replace = |thread: &mut M::Thread, key| self.0.replace(thread, &key, [key; WORDS]);
-        run(operations, rounds, &mut self.0.thread(), search, replace, |_| ());
-    }
-
-    fn flush(&self) {
-        self.0.flush();
     }
 }
 
@@ -260,27 +213,71 @@ impl<M: Map<u64, Value>> Table for Mapped<M> {
 ///
 /// A map is such a table by numbers that are counted up. The current id of a key is in an array
 /// that all tables pay alike for. So a look-up may have an id that is gone; then it takes the next.
-impl<T: Ids<u64>> Table for Numbered<T> {
-    fn run(&self, operations: &[Operation], rounds: usize) {
-        let search = |(): &mut (), key| {
-            let mut id = self.id(key as usize);
-            loop {
-                let found = self.table.read(id, |value| *value);
-                let now = self.id(key as usize);
-                if found.is_some() || now == id {
-                    return found;
-                }
-                id = now;
+impl<T: Ids<[u64; 1]>> Map<u64, [u64; 1]> for Numbered<T> {
+    type Thread = ();
+
+    /// Its keys are counted up from 0.
+    fn of(entries: impl Iterator<Item = (u64, [u64; 1])>) -> Self {
+        Self::of(entries.map(|(_, value)| value))
+    }
+
+    fn thread(&self) {}
+
+    #[inline(always)]
+    fn read<R>(&self, (): &mut (), &key: &u64, look: impl FnOnce(&[u64; 1]) -> R) -> Option<R> {
+        let mut id = self.id(key as usize);
+        loop {
+            let found = self.table.read(id, |value| *value);
+            let now = self.id(key as usize);
+            if found.is_some() || now == id {
+                return found.as_ref().map(look);
             }
-        };
-        let replace = |(): &mut (), key: u64| {
-            assert!(self.renew(key as usize, key), "an id is removed once");
-        };
-        run(operations, rounds, &mut (), search, replace, |()| ());
+            id = now;
+        }
+    }
+
+    #[inline(always)]
+    fn replace(&self, (): &mut (), &key: &u64, value: [u64; 1]) {
+        assert!(self.renew(key as usize, value), "an id is removed once");
     }
 
     fn flush(&self) {
         self.table.flush();
+    }
+}
+
+/// A map of such values, as its users would use it: a guard for each operation.
+pub(crate) struct Mapped<M, const WORDS: usize>(M);
+
+impl<M: Map<u64, [u64; WORDS]>, const WORDS: usize> Mapped<M, WORDS> {
+    pub(crate) fn boxed(keys: &[u64]) -> Box<dyn Table> {
+        Box::new(Self(M::of(keys.iter().map(|&key| (key, [key; WORDS])))))
+    }
+}
+
+/// The loop, compiled once for each rival.
+impl<M: Map<u64, [u64; WORDS]>, const WORDS: usize> Table for Mapped<M, WORDS> {
+    fn run(&self, operations: &[Operation], rounds: usize) {
+        let (map, mut thread) = (&self.0, self.0.thread());
+        let mut wrong = 0;
+        for _ in 0..rounds {
+            for operations in operations.chunks(PAUSE) {
+                for &Operation { key, replaces } in operations {
+                    if replaces {
+                        map.replace(&mut thread, &key, [key; WORDS]);
+                    } else {
+                        let found = map.read(&mut thread, &key, |value| value[0]);
+                        wrong |= found.unwrap_or(!key) ^ key;
+                    }
+                }
+                M::pause(&mut thread);
+            }
+        }
+        assert_eq!(wrong, 0, "every search found the value of its key");
+    }
+
+    fn flush(&self) {
+        self.0.flush();
     }
 }
 
@@ -311,6 +308,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "a measurement does not panic")]
     fn a_table_that_loses_a_value_is_found_out() {
-        measure(Mapped::<Forgetful>::boxed, &keys(), 1, 50, 1, 5);
+        measure(Mapped::<Forgetful, WORDS>::boxed, &keys(), 1, 50, 1, 5);
     }
 }

@@ -120,8 +120,10 @@ impl Loop {
     pub(crate) fn row(self, threads: usize, planted_percent: f64) -> Row<'static> {
         let more = planted_percent / 100.0;
         Row::new(threads, move |part| {
-            // Batches that are planted, of which whole ones are done.
-            let planted = Cell::new(0.0);
+            // Batches that are planted, of which whole ones are done: what is left of a slice is
+            // of the next one.
+            let slices_before = f64::from(part.slice.unwrap_or(0));
+            let planted = Cell::new((more * slices_before * part.count as f64).fract());
             part.timed(|batches| {
                 planted.set(planted.get() + more * batches as f64);
                 let whole = planted.get().floor();
@@ -303,6 +305,23 @@ pub(crate) mod tests {
             assert!((slices::once(&row, 1_000) - ns).abs() < 1e-9);
             assert_eq!(DONE.load(Ordering::Relaxed), done + warm_up);
         }
+    }
+
+    /// It was not done where it was less than a batch of a slice.
+    #[test]
+    fn work_that_is_planted_was_lost_with_the_slice() {
+        static DONE: AtomicU64 = AtomicU64::new(0);
+        let count = |batches| {
+            DONE.fetch_add(batches, Ordering::Relaxed);
+            Duration::ZERO
+        };
+        let row = Loop::new(count).row(1, 25.0);
+        for slice in 0..8 {
+            let mut part = Part::alone(0, 2);
+            part.slice = Some(slice);
+            (row.body)(&part);
+        }
+        assert_eq!(DONE.load(Ordering::Relaxed), 16 + 4);
     }
 
     /// A design whose threads take their time to register, and to leave. It frees nothing.

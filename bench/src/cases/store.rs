@@ -7,6 +7,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
+use super::crowd::Rest;
 use super::loops::Loop;
 use crate::serve::Copied;
 use crate::slices::Row;
@@ -28,10 +29,10 @@ pub(crate) fn boxed<A: Copied<Arc<u64>>>() -> Cell {
 pub(crate) type Place = (&'static str, Cell);
 
 /// What a thread of a [`crowd`](super::crowd) does: it loads once from every place, and rests.
-pub(crate) fn loaded(places: &[Place]) -> impl Fn(&dyn Fn()) + Sync {
-    |rest| {
+pub(crate) fn loaded(places: &[Place]) -> impl Fn(usize, Rest<'_>) + Sync {
+    |_, rest| {
         assert!(places.iter().all(|(_, place)| *place.read() == 1), "every place holds a 1");
-        rest();
+        rest.until_sent();
     }
 }
 

@@ -32,10 +32,6 @@ counting! {
 
 /// Changed by a compare-and-swap that looks at the limit.
 impl Limiting for CachePadded<AtomicU64> {
-    fn up_to(_limit: u64) -> Self {
-        Self::default()
-    }
-
     #[inline]
     fn try_take(&self, limit: u64) -> bool {
         let next = |count: u64| (count < limit).then_some(count + 1);
@@ -45,10 +41,5 @@ impl Limiting for CachePadded<AtomicU64> {
     #[inline]
     fn give(&self) {
         self.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn value(&self) -> u64 {
-        self.load(Ordering::Relaxed)
     }
 }

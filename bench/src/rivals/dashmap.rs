@@ -1,23 +1,21 @@
 //! dashmap: a map of sharded reader-writer locks, as a crate.
 
-use std::collections::hash_map::RandomState;
-
 use dashmap::DashMap;
 
 use super::Rival;
 use crate::cases::hash;
-use crate::cases::maps::maps;
+use crate::cases::maps::{Fast, maps};
 use crate::shapes::{CountedUp, Hash, Value};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
     .table::<DashMap<Box<[u8]>, Value, Hash>>()
     .ids::<CountedUp<DashMap<u64, Value, Hash>>>()
-    .numbers::<CountedUp<DashMap<u64, u64, Hash>>>()
+    .numbers::<CountedUp<DashMap<u64, [u64; 1], Hash>>>()
     .map::<DashMap<u64, hash::Value, hash::Hash>>()
-    .maps::<Dash>()];
+    .maps::<DashMap<u64, u64, Fast>, DashMap<u64, u64>, DashMap<String, u64, Fast>>()];
 
 maps! {
-    Dash => DashMap, hashed by RandomState;
+    DashMap;
     read: |map, key, look| map.get(key).map(|value| look(&value));
     insert: |map, key, value| map.insert(key.clone(), value).is_none();
     update: |map, key, value| map.get_mut(key).map(|mut slot| *slot = value).is_some();

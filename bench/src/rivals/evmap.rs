@@ -11,18 +11,17 @@ use evmap::Options;
 use evmap::handles::{ReadHandle, WriteHandle};
 
 use super::Rival;
-use crate::cases::maps::{Hashes, Key, Map, maps};
+use crate::cases::maps::{Fast, Hashes, Key, Map};
 
-pub(super) const RIVALS: &[Rival] = &[Rival::new("evmap").maps::<Evmap>()];
-
-maps! { Evmap => Published<K, S>, hashed by RandomState }
+pub(super) const RIVALS: &[Rival] =
+    &[Rival::new("evmap").maps::<Published<u64, Fast>, Published<u64>, Published<String, Fast>>()];
 
 type Writer<K, S> = WriteHandle<K, u64, (), S>;
 
 type Reader<K, S> = ReadHandle<K, u64, (), S>;
 
 /// The writers' handle, and the one of which readers get theirs.
-pub(super) struct Published<K: Key, S: Hashes> {
+struct Published<K: Key, S: Hashes = RandomState> {
     writer: Mutex<Writer<K, S>>,
     reader: Mutex<Reader<K, S>>,
 }

@@ -1,16 +1,16 @@
 //! kovan: batches that are handed to the active threads (Crystalline, wait-free), and its map.
 
-use foldhash::fast::FixedState;
 use kovan::Atom;
 use kovan_map::HashMap;
 
 use super::Rival;
-use crate::cases::maps::maps;
+use crate::cases::maps::{Fast, maps};
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("kovan").sections::<Crystalline>().replace::<Crystalline>(),
-    Rival::new("kovan-map").maps::<Kovan>(),
+    Rival::new("kovan-map")
+        .maps::<HashMap<u64, u64, Fast>, HashMap<u64, u64>, HashMap<String, u64, Fast>>(),
 ];
 
 /// One collector, which all its users share.
@@ -36,7 +36,7 @@ replace! {
 }
 
 maps! {
-    Kovan => HashMap of Copy values, hashed by FixedState;
+    HashMap of Copy values;
     read: |map, key, look| map.get(key).as_ref().map(look);
     insert: |map, key, value| map.insert(key.clone(), value).is_none();
     // There is no update of what is there only, but it must not add a key.

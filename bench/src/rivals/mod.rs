@@ -50,7 +50,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hashbrown::HashTable;
 use slotmap::{DefaultKey, SlotMap};
 
 use crate::advise::KeyIndex;
@@ -58,8 +57,8 @@ use crate::cases::domains::{self, Used};
 use crate::cases::enqueue::Caller;
 use crate::cases::hash::{self, Chains, Mapped};
 use crate::cases::loops::{Loop, Looped, cells, nested, reads, sections};
-use crate::cases::maps::locked::{LockedMap, One};
-use crate::cases::maps::{Kinds, Map, Maps};
+use crate::cases::maps::locked::OneLock;
+use crate::cases::maps::{Fast, Kinds, Map};
 use crate::cases::replace::{self, Replacements};
 use crate::cases::store;
 use crate::cases::wait::Flavour;
@@ -218,10 +217,9 @@ impl Rival {
     }
 
     /// `rcu advise`: solves this workload, and finds its keys like this, if that has some.
-    const fn solves(self, workload: Workload, make: Make, index: Option<KeyIndex>) -> Self {
-        let mut this = self;
-        this.designs[workload as usize] = Some((make, index));
-        this
+    const fn solves(mut self, workload: Workload, make: Make, index: Option<KeyIndex>) -> Self {
+        self.designs[workload as usize] = Some((make, index));
+        self
     }
 
     /// Whether `rcu advise` can run it on any workload.
@@ -270,7 +268,7 @@ impl Rival {
     /// `rcu advise`: one lock of this kind around a value, a table, and what gives out ids.
     const fn locked<L: Locks>(self) -> Self {
         self.config::<Whole<InPlace<L>>>()
-            .table::<LockedMap<One<L, HashTable<(Key, Value)>>, shapes::Hash>>()
+            .table::<OneLock<L, Key, shapes::Hash, Value>>()
             .ids::<Locked<L::Of<SlotMap<DefaultKey, Value>>>>()
     }
 
@@ -304,10 +302,9 @@ impl Rival {
     }
 
     /// Something in a loop.
-    const fn times(self, what: Looped, make: fn() -> Loop) -> Self {
-        let mut this = self;
-        this.loops[what as usize] = Some(make);
-        this
+    const fn times(mut self, what: Looped, make: fn() -> Loop) -> Self {
+        self.loops[what as usize] = Some(make);
+        self
     }
 
     /// What makes that loop, if it has it.
@@ -330,7 +327,7 @@ impl Rival {
             .times(Looped::Local, sections::<Locked<L::Of<()>>>)
             .stored::<Boxed<L>>()
             .chains::<Boxed<L>>()
-            .maps::<Boxed<L>>()
+            .maps::<OneLock<L, u64, Fast>, OneLock<L, u64>, OneLock<L, String, Fast>>()
     }
 
     /// Four words that are read whole.
@@ -368,31 +365,31 @@ impl Rival {
 
     /// A hash table of chains, whose nodes are replaced.
     const fn chains<R: serve::Replace>(self) -> Self {
-        Self { hash: Some(Chains::<R>::boxed), ..self }
+        self.map::<Chains<R>>()
     }
 
     /// A hash table of its own.
     const fn map<M: Map<u64, hash::Value>>(self) -> Self {
-        Self { hash: Some(Mapped::<M>::boxed), ..self }
+        self.hash_with(Mapped::<M, { hash::WORDS }>::boxed)
     }
 
     /// Numbers by ids that it gives out.
-    const fn numbers<T: Ids<u64>>(self) -> Self {
-        Self { ids: Some(|keys| Box::new(Numbered::<T>::of(keys.iter().copied()))), ..self }
+    const fn numbers<T: Ids<[u64; 1]>>(self) -> Self {
+        Self { ids: Some(Mapped::<Numbered<T>, 1>::boxed), ..self }
     }
 
-    /// Maps for any key and any hash function.
-    const fn maps<M: Maps>(self) -> Self {
-        Self { maps: Some(Kinds::of::<M>()), ..self }
+    /// Maps of words, with the hash function that all are given, and with their own one; and of
+    /// strings, with the first.
+    const fn maps<M: Map<u64>, OwnHash: Map<u64>, Strings: Map<String>>(self) -> Self {
+        Self { maps: Some(Kinds::of::<M, OwnHash, Strings>()), ..self }
     }
 
-    /// Maps of words, with the hash function that all are given, and with their own one.
+    /// The same without strings.
     const fn word_maps<M: Map<u64>, OwnHash: Map<u64>>(self) -> Self {
         Self { maps: Some(Kinds::of_words::<M, OwnHash>()), ..self }
     }
 
-    /// A hash table in another language.
-    #[cfg(feature = "liburcu")]
+    /// The same, or a hash table in another language.
     const fn hash_with(self, make: hash::Make) -> Self {
         Self { hash: Some(make), ..self }
     }

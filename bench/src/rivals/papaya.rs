@@ -1,7 +1,5 @@
 //! papaya: a lock-free map that reclaims with seize.
 
-use std::collections::hash_map::RandomState;
-
 use papaya::{Guard, HashMap};
 
 use super::Rival;
@@ -12,11 +10,11 @@ use crate::shapes::{self, CountedUp};
 pub(super) const RIVALS: &[Rival] = &[Rival::new("papaya")
     .table::<HashMap<Box<[u8]>, shapes::Value, shapes::Hash>>()
     .map::<HashMap<u64, hash::Value, hash::Hash>>()
-    .maps::<Papaya>()
-    .numbers::<CountedUp<HashMap<u64, u64, Fast>>>()];
+    .maps::<HashMap<u64, u64, Fast>, HashMap<u64, u64>, HashMap<String, u64, Fast>>()
+    .numbers::<CountedUp<HashMap<u64, [u64; 1], Fast>>>()];
 
 maps! {
-    Papaya => HashMap, hashed by RandomState;
+    HashMap;
     read: |map, key, look| map.pin().get(key).map(look);
     // An entry is key and value in one, so a new value needs a copy of the key.
     insert: |map, key, value| map.pin().insert(key.clone(), value).is_none();

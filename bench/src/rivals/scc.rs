@@ -1,7 +1,5 @@
 //! scc's two maps: one whose buckets are locked, and one that is read without a lock.
 
-use std::collections::hash_map::RandomState;
-
 use scc::hash_index::Entry;
 use scc::{HashIndex, HashMap};
 
@@ -11,15 +9,17 @@ use crate::cases::maps::{Fast, maps};
 use crate::shapes::CountedUp;
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("scc-hashmap").maps::<InMap>().numbers::<CountedUp<HashMap<u64, u64, Fast>>>(),
+    Rival::new("scc-hashmap")
+        .maps::<HashMap<u64, u64, Fast>, HashMap<u64, u64>, HashMap<String, u64, Fast>>()
+        .numbers::<CountedUp<HashMap<u64, [u64; 1], Fast>>>(),
     Rival::new("scc-hashindex")
         .map::<HashIndex<u64, Value, Hash>>()
-        .maps::<InIndex>()
-        .numbers::<CountedUp<HashIndex<u64, u64, Fast>>>(),
+        .maps::<HashIndex<u64, u64, Fast>, HashIndex<u64, u64>, HashIndex<String, u64, Fast>>()
+        .numbers::<CountedUp<HashIndex<u64, [u64; 1], Fast>>>(),
 ];
 
 maps! {
-    InMap => HashMap, hashed by RandomState;
+    HashMap;
     read: |map, key, look| map.read_sync(key, |_, value| look(value));
     insert: |map, key, value| map.upsert_sync(key.clone(), value).is_none();
     update: |map, key, value| map.update_sync(key, |_, slot| *slot = value).is_some();
@@ -30,7 +30,7 @@ maps! {
 // Without a lock a look-up may miss a key that is replaced meanwhile; under the bucket's it does
 // not. `contains` is of keys that no other thread replaces.
 maps! {
-    InIndex => HashIndex of Copy values, hashed by RandomState;
+    HashIndex of Copy values;
     read: |map, key, look| map
         .peek_with(key, |_, value| *value)
         .or_else(|| map.get_sync(key).map(|entry| *entry.get()))

@@ -8,17 +8,15 @@ use crossbeam_utils::CachePadded;
 use hashbrown::HashTable;
 
 use super::Rival;
+use crate::cases::maps::Fast;
 use crate::cases::maps::locked::{LockedMap, Shares};
-use crate::cases::maps::maps;
 use crate::shapes;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sharded-rwlock")
     .table::<Sharded<Box<[u8]>, shapes::Value, shapes::Hash>>()
-    .maps::<InShards>()];
+    .maps::<Sharded<u64, u64, Fast>, Sharded<u64, u64>, Sharded<String, u64, Fast>>()];
 
-type Sharded<K, V, S> = LockedMap<Shards<HashTable<(K, V)>>, S>;
-
-maps! { InShards => Sharded<K, u64, S>, hashed by RandomState }
+type Sharded<K, V, S = RandomState> = LockedMap<Shards<HashTable<(K, V)>>, S>;
 
 /// Several shards for each CPU, so that two threads seldom meet in one.
 const SHARDS_PER_CPU: usize = 8;

@@ -11,7 +11,7 @@ use super::subject::{Job, Subject};
 use super::value::Ledger;
 
 /// Counts events.
-pub(crate) trait Counting: Send + Sync + 'static {
+pub(crate) trait Counting: Sized + Send + Sync + 'static {
     /// Whether a sum is the value that the counter had at one moment.
     const EXACT: bool;
 
@@ -51,14 +51,16 @@ macro_rules! counting {
 pub(crate) use counting;
 
 /// Counts what is in use, up to a limit.
-pub(crate) trait Limiting: Send + Sync + 'static {
+pub(crate) trait Limiting: Counting {
     /// One that is only asked for this limit.
-    fn up_to(limit: u64) -> Self;
+    fn up_to(_limit: u64) -> Self {
+        Self::new()
+    }
+
     /// Counts one, unless that would exceed the limit.
     fn try_take(&self, limit: u64) -> bool;
     /// Counts one less, which was taken before.
     fn give(&self);
-    fn value(&self) -> u64;
 }
 
 /// A counter of events.
@@ -122,7 +124,7 @@ impl<C: Limiting> Subject for Bounded<C> {
 
     #[inline]
     fn read(&self, job: &Job<'_>, _operation: Operation, held: &mut Held) -> bool {
-        !(held.count..=job.plan.limit).contains(&self.0.value())
+        !(held.count..=job.plan.limit).contains(&self.0.sum())
     }
 
     #[inline]
@@ -147,6 +149,6 @@ impl<C: Limiting> Subject for Bounded<C> {
     }
 
     fn errors_at_rest(&self, _: &Ledger) -> u64 {
-        self.0.value()
+        self.0.sum()
     }
 }

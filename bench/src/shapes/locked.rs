@@ -29,10 +29,6 @@ impl<L: Lock<u64>> Counting for Locked<L> {
 }
 
 impl<L: Lock<u64>> Limiting for Locked<L> {
-    fn up_to(_limit: u64) -> Self {
-        Counting::new()
-    }
-
     #[inline]
     fn try_take(&self, limit: u64) -> bool {
         self.0.write(|count| {
@@ -45,11 +41,6 @@ impl<L: Lock<u64>> Limiting for Locked<L> {
     #[inline]
     fn give(&self) {
         self.0.write(|count| *count -= 1);
-    }
-
-    #[inline]
-    fn value(&self) -> u64 {
-        self.sum()
     }
 }
 

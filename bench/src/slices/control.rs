@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
-use crate::clock::{ns_of, ticks};
+use crate::clock::{all_ns_of, ticks};
 use crate::statistics::median;
 
 /// A price is the least of this many batches: interrupts make the others dearer.
@@ -314,7 +314,7 @@ impl Distances {
 
     /// The usual distance, in nanoseconds.
     pub(super) fn usual_ns(&self) -> Option<f64> {
-        self.usual.map(ns_of)
+        self.usual.map(all_ns_of)
     }
 }
 
@@ -383,6 +383,17 @@ mod tests {
         assert!(all.is_usual(430) && !all.is_usual(111), "more are far apart");
         add(&mut all, &[109]);
         assert!(all.is_usual(111), "as many are near");
+    }
+
+    /// Each pass was without what two looks at the clock cost: 32 passes pay that once.
+    #[test]
+    fn a_distance_was_without_the_looks_of_all_its_passes() {
+        let ns = |ticks| {
+            let mut all = Distances::default();
+            all.add(ticks);
+            all.usual_ns().expect("there is one")
+        };
+        assert!((ns(200) / ns(100) - 2.0).abs() < 1e-9, "{} and {}", ns(100), ns(200));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use serde::Deserialize;
 
 use super::SUITES;
-use super::rounds::Case;
+use super::rounds::{Case, Session};
 use super::{Options, Planned, Suite};
 use crate::Error;
 use crate::sample::Sample;
@@ -48,22 +48,33 @@ pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result
         let question = (asked.measurement, amount.times[usize::from(options.quick)]);
         let programs = Rc::clone(&programs);
         Planned::new(case, amount.of(options), move |session, case| {
-            let mut failed = None;
-            let case = session.interleave(case, &mut |number, _| {
+            measured(session, case, |number| {
                 let (_, is_ours) = rivals[number];
-                let answer = programs.measure(asked.flavor, is_ours, question, metrics.len());
-                // What has failed is reported when the rounds are over.
-                let values = answer.unwrap_or_else(|failure| {
-                    failed.get_or_insert(failure);
-                    vec![f64::NAN; metrics.len()]
-                });
-                Sample::new(values, None)
-            });
-            session.failed = failed;
-            case
+                programs.measure(asked.flavor, is_ours, question, metrics.len())
+            })
         })
     });
     Ok(Suite::new("compat", base, planned.collect()))
+}
+
+/// A case of what may fail. What has failed is reported when the rounds are over: not if the run
+/// was stopped meanwhile, since Ctrl-C ends the measured program, too.
+fn measured(
+    session: &mut Session<'_>,
+    case: Case,
+    mut measure: impl FnMut(usize) -> Result<Vec<f64>, Error>,
+) -> Option<Case> {
+    let (mut failed, mut went_on, figures) = (None, false, case.metrics.len());
+    let case = session.interleave(case, &mut |number, _| {
+        went_on |= failed.is_some();
+        let values = measure(number).unwrap_or_else(|failure| {
+            failed.get_or_insert(failure);
+            vec![f64::NAN; figures]
+        });
+        Sample::new(values, None)
+    });
+    session.failed = failed.filter(|_| went_on || !session.host.must_stop());
+    case
 }
 
 /// The directory of our libraries, if they are there.
@@ -89,7 +100,12 @@ pub(super) fn all() -> impl Iterator<Item = Case> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::super::rounds::tests::case;
+    use super::super::tests::quick;
     use super::*;
+    use crate::host::Quiet;
 
     #[test]
     fn every_table_is_quicker_in_a_hurry() {
@@ -98,6 +114,40 @@ mod tests {
             assert!(process::FLAVORS.contains(&scene.what.flavor), "{}", scene.id);
             assert!(quick <= usual && quick != 0, "{}", scene.id);
         }
+    }
+
+    /// Ctrl-C was a failure of the program that it ended, and what had been measured was lost.
+    #[test]
+    fn a_program_that_was_interrupted_had_failed() {
+        let stopped = |stops: bool| {
+            let (mut host, mut left) = (Quiet::default(), 7);
+            let flag = host.stops.clone();
+            let mut session = Session::new(&mut host, &quick(4, &[]));
+            let case = measured(&mut session, case(), |_| {
+                left -= 1;
+                flag.store(stops && left == 0, Relaxed);
+                let ended = || Error::Unsupported("signal: 2 (SIGINT)".to_owned());
+                (left > 0).then(|| vec![1.0; 2]).ok_or_else(ended)
+            });
+            (case.map(|case| case.rivals[0].measured(0).len()), session.failed.is_some())
+        };
+        assert_eq!(stopped(true), (Some(2), false));
+        assert!(stopped(false).1);
+    }
+
+    /// A stop that came long after a failure hid it.
+    #[test]
+    fn what_had_failed_before_a_stop_is_reported() {
+        let (mut host, mut done) = (Quiet::default(), 0);
+        let flag = host.stops.clone();
+        let mut session = Session::new(&mut host, &quick(4, &[]));
+        let case = measured(&mut session, case(), |_| {
+            done += 1;
+            flag.store(done == 7, Relaxed);
+            let fails = || Error::Unsupported("exit status: 1".to_owned());
+            (done != 2).then(|| vec![1.0; 2]).ok_or_else(fails)
+        });
+        assert!(case.is_some() && session.failed.is_some());
     }
 
     #[test]

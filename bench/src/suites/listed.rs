@@ -85,18 +85,12 @@ impl<W> Scenes<W> {
 
     /// What is measured of each rival in a table.
     pub(crate) fn metrics(&self, scene: &Scene<W>) -> &[Metric] {
-        let own = self.metrics.get(scene.metrics.unwrap_or(scene.group()));
-        own.unwrap_or_else(|| &self.metrics["all"])
+        scene.own(&self.metrics).expect("each table has metrics")
     }
 
     /// How much is measured of each rival in a table.
     pub(crate) fn amount(&self, scene: &Scene<W>) -> Amount {
-        self.own_amount(scene).unwrap_or(LOOPED)
-    }
-
-    fn own_amount(&self, scene: &Scene<W>) -> Option<Amount> {
-        let names = [scene.id, scene.metrics.unwrap_or(scene.group()), "all"];
-        names.iter().find_map(|name| self.amounts.get(name)).copied()
+        scene.own(&self.amounts).copied().unwrap_or(LOOPED)
     }
 }
 
@@ -104,6 +98,12 @@ impl<W> Scene<W> {
     /// The part of the name that `--case` takes.
     pub(crate) fn group(&self) -> &'static str {
         self.id.split('/').next().unwrap_or(self.id)
+    }
+
+    /// What a table of the suite has of this: by its own name, that of its metrics, or of all.
+    fn own<'t, T>(&self, all: &'t BTreeMap<&str, T>) -> Option<&'t T> {
+        let names = [self.id, self.metrics.unwrap_or(self.group()), "all"];
+        names.iter().find_map(|name| all.get(name))
     }
 }
 
@@ -141,14 +141,14 @@ mod tests {
     fn what_is_no_loop_has_an_amount_of_its_own() {
         for suite in super::super::tests::all_scenes() {
             for scene in &suite.cases {
-                let has_own = suite.own_amount(scene).is_some();
+                let has_own = scene.own(&suite.amounts).is_some();
                 let is_looped =
                     matches!(scene.what, What::Loop(..) | What::Beside(_) | What::Store(_));
                 assert!(has_own || is_looped, "{}: {}", suite.bench, scene.id);
             }
         }
         for scene in &SUITES.compat.cases {
-            assert!(SUITES.compat.own_amount(scene).is_some(), "{}", scene.id);
+            assert!(scene.own(&SUITES.compat.amounts).is_some(), "{}", scene.id);
         }
     }
 

@@ -103,30 +103,36 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
         let (own, metric) = (rival.measured(number), case.metrics[number]);
         let is_of_best = matches!(promise.against, Against::Best);
         let best_of = is_of_best.then(|| others(case).count());
-        let named = match promise.against {
-            Against::Rival(name) => case.rival(name),
-            _ => Some(rival),
+        let (is_of_itself, is_compared) = match promise.against {
+            Against::Nothing => (true, false),
+            Against::Rival(name) => (false, case.rival(name).is_some()),
+            Against::Best => (false, others(case).next().is_some()),
         };
-        if named.is_none() && promise.or_at_most.is_none() {
+        if !is_of_itself && !is_compared && promise.or_at_most.is_none() {
             return None;
         }
         let figure = (!own.is_empty()).then(|| paired_ratio(&own, &vec![1.0; own.len()]));
         let alone = figure.zip(promise.or_at_most).map(|(own, most)| AtMost(most).held(&own));
-        let is_known = named.is_none_or(|named| named.spread(number).is_some());
-        let Some(figure) = figure.filter(|_| is_known || alone == Some(Held::Met)) else {
+        let compared = || {
+            let base = promise.base(case, number)?;
+            Some((base, case.ratio(promise.rival, base, number)?))
+        };
+        let (base, ratio) = compared().unzip();
+        let judged = || {
+            let figure = figure?;
+            match ratio.or(is_of_itself.then_some(figure)) {
+                Some(ratio) => Some((ratio, promise.bound.held(&ratio))),
+                // No figure to compare with: the other half of the promise has to do.
+                None => {
+                    let held = alone.filter(|alone| !is_compared || *alone == Held::Met)?;
+                    Some((figure, held))
+                }
+            }
+        };
+        let Some((ratio, held)) = judged() else {
             let ratio = Ratio { median: f64::NAN, low: 0.0, high: f64::INFINITY };
             let held = Held::NoFigure;
             return Some(Verdict { promise: *promise, metric, base: None, best_of, ratio, held });
-        };
-        let base = promise.base(case, number);
-        let (ratio, held) = match (base, promise.against) {
-            (Some(base), _) => {
-                let ratio = case.ratio(promise.rival, base, number)?;
-                (ratio, promise.bound.held(&ratio))
-            }
-            (None, Against::Nothing) => (figure, promise.bound.held(&figure)),
-            // No rival to compare with: the other half of the promise has to do.
-            (None, _) => (figure, alone?),
         };
         let held = match alone {
             Some(Held::Met) => Held::Met,
@@ -193,12 +199,14 @@ impl Bound {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rounds::Unit;
-    use super::super::tests::{all_scenes, has};
+    use super::super::rounds::{Session, Unit};
+    use super::super::tests::{all_scenes, has, quick};
     use super::super::{Options, compat, map, tools};
     use super::*;
     use crate::cases::replace::{LIMIT_BYTES, OBJECT_BYTES};
-    use crate::slices::Missing;
+    use crate::host::Quiet;
+    use crate::sample::Sample;
+    use crate::slices::{Flaw, Missing};
 
     /// A case in which each rival has the same figure in all of six rounds; none if it is infinite.
     fn case(id: &'static str, metric: &'static Metric, of: &[(&'static str, f64)]) -> Case {
@@ -282,6 +290,41 @@ mod tests {
         };
         assert_eq!(judged(2.0), Held::NoFigure, "not the best of the others that are known");
         assert_eq!(judged(3.0), Held::Missed, "whatever the other one is");
+    }
+
+    /// Such a promise was left out, and a gate let it pass.
+    #[test]
+    fn a_promise_without_a_figure_to_compare_with_was_kept_quiet() {
+        let others = [("quiescence", 2.0), ("seqlock", f64::INFINITY)];
+        assert_eq!(held("snapshot/1-thread", &READ, &others), [Held::NoFigure], "none is the best");
+        assert!(held("snapshot/1-thread", &READ, &others[..1]).is_empty(), "there is none");
+    }
+
+    /// Two rivals, each with the same figure in every other round, in which the other has none.
+    fn in_turns(id: &'static str, metric: &'static Metric, of: [(&'static str, f64); 2]) -> Case {
+        let (mut host, options) = (Quiet::default(), quick(8, &[]));
+        let case =
+            Case::new(id, "", std::slice::from_ref(metric), of.map(|(name, _)| (name, false)));
+        let sample = &mut |number: usize, round: u32| {
+            let counts = if round as usize % 2 == number { Err(Flaw::Taken) } else { Ok(()) };
+            Sample::new([of[number].1], Some(counts))
+        };
+        let case = Session::new(&mut host, &options).interleave(case, sample).unwrap();
+        assert!(case.rivals.iter().all(|rival| rival.spread(0).is_some()));
+        case
+    }
+
+    #[test]
+    fn figures_of_different_rounds_are_not_compared() {
+        let case = in_turns("read/1-thread", &READ, [("quiescence", 1.0), ("seize", 1.0)]);
+        assert_eq!(judge(&[case])[0].held, Held::NoFigure);
+        let judged = |ours| {
+            let of = [("quiescence", ours), ("liburcu-call", 400.0)];
+            let verdict = judge(&[in_turns("call/enqueue", &CALL, of)])[0];
+            (verdict.held, verdict.base)
+        };
+        assert_eq!(judged(20.0), (Held::Met, None), "25 ns");
+        assert_eq!(judged(40.0), (Held::NoFigure, None), "a fifth, of other rounds");
     }
 
     #[test]

@@ -61,7 +61,8 @@ pub(super) fn suite(
         return Err(Error::Usage(format!("--base: {what} have no ratios")));
     }
     let known = BTreeSet::from_iter(parts.iter().flatten().map(|(_, _, rival)| *rival));
-    if let Some(other) = options.only.iter().find(|name| !known.contains(name.as_str())) {
+    let is_there = |name: &str| known.contains(name) && rivals::left_out(name).is_none();
+    if let Some(other) = options.only.iter().find(|name| !is_there(name)) {
         return Err(unknown(other, &Vec::from_iter(known)));
     }
     let is_wanted = |name: &str| {
@@ -132,6 +133,15 @@ mod tests {
         for (_, _, name) in shown() {
             let is_known = rivals::all().any(|rival| rival.name == name);
             assert!(is_known || rivals::left_out(name).is_some(), "{name}");
+        }
+    }
+
+    /// Nothing was measured of it, and nothing said.
+    #[test]
+    fn a_rival_that_was_left_out_was_not_missed() {
+        let names = shown().into_iter().map(|(_, _, name)| name);
+        for name in names.filter(|name| rivals::left_out(name).is_some()) {
+            assert!(matches!(prepare(&quick(1, &[name])), Err(Error::Unsupported(_))), "{name}");
         }
     }
 

@@ -246,7 +246,7 @@ impl<'a> Session<'a> {
             finished += 1;
         }
         let least = COUNTED_MIN.min(finished.div_ceil(2));
-        let run = watch.end(false, self.pin);
+        let run = watch.end(false, false);
         (finished > 0 && !order.is_empty()).then(|| case.finished(&tallies, least, run))
     }
 }
@@ -457,6 +457,16 @@ pub(super) mod tests {
         assert_eq!((case.rivals[0].values[0].len(), case.rivals[1].values[0].len()), (6, 5));
         let ratio = case.ratio("b", "a", 0).unwrap();
         assert_eq!((ratio.low, ratio.median), (1.0, 1.0), "each round with itself");
+    }
+
+    /// "threads pinned", of threads that `--pin` does not reach.
+    #[test]
+    fn only_slices_are_measured_on_pinned_threads() {
+        let (mut host, options) = (Quiet::default(), Options { pin: true, ..quick(1, &[]) });
+        let mut session = Session::new(&mut host, &options);
+        let sample = &mut |_, _| Sample::new([1.0, 1.0], Some(Ok(())));
+        let case = session.interleave(case(), sample).unwrap();
+        assert!(!case.run.unwrap().is_pinned);
     }
 
     #[test]

@@ -12,10 +12,11 @@ use super::listed::{Amount, Scene, Scenes};
 use super::rounds::{Case, Session};
 use super::{Options, Planned, Suite};
 use crate::Error;
+use crate::cases::crowd::{self, Rest};
 use crate::cases::domains::Used;
 use crate::cases::grace::{Beside, idle, steps_for};
 use crate::cases::loops::{Loop, Looped};
-use crate::cases::{crowd, enqueue, garbage, hash, memory, stall, store, update};
+use crate::cases::{enqueue, garbage, hash, memory, stall, store, update};
 use crate::rivals::{self, Rival};
 use crate::sample::Sample;
 use crate::slices::Row;
@@ -35,11 +36,13 @@ pub enum What {
         idle: usize,
         /// Threads that read.
         readers: usize,
+        /// How long their sections are; 0: as short as can be.
+        #[serde(default)]
+        section_us: u64,
+        /// What is measured is what the readers get done.
+        #[serde(default)]
+        contends: bool,
     },
-    /// Grace periods beside so many readers with sections of a microsecond.
-    Grace(usize),
-    /// The same: what the readers get done.
-    Contended(usize),
     /// A burst of grace periods beside so many readers.
     Boot(usize),
     /// A reader that stays in its section.
@@ -72,8 +75,6 @@ pub enum What {
     Barrier,
 }
 
-/// How long a reader's section is beside grace periods.
-const SECTION: Duration = Duration::from_micros(1);
 /// Threads of the hash table.
 const TABLE_THREADS: usize = 2;
 
@@ -123,24 +124,13 @@ impl Scenes<What> {
                     session.slices(case, &rows)
                 })
             }
-            What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
+            What::Wait { idle: threads, readers, section_us, contends } => {
                 let flavours = rivals.iter().filter_map(|rival| Some(rival.wait?()));
                 let flavours: Vec<_> = flavours.collect();
-                let (threads, readers, steps) = match what {
-                    What::Wait { idle, readers } => (idle, readers, 0),
-                    What::Grace(readers) | What::Contended(readers) => {
-                        (0, readers, steps_for(SECTION))
-                    }
-                    _ => unreachable!("these are the three that wait"),
-                };
-                let (_, time) = session.amount;
+                let (steps, time) = (steps_for(section_us), Duration::from_nanos(times));
                 let mut measure = |number: usize, _| {
                     let beside = Beside { flavour: &*flavours[number], readers, steps };
-                    match what {
-                        What::Grace(_) => beside.measure(time / 2),
-                        What::Contended(_) => beside.contend(time),
-                        _ => beside.measure(time),
-                    }
+                    if contends { beside.contend(time) } else { beside.measure(time) }
                 };
                 beside(session, threads, idle(&flavours), case, |session, case| {
                     session.interleave(case, &mut measure)
@@ -169,15 +159,16 @@ impl Scenes<What> {
 fn beside(
     session: &mut Session<'_>,
     threads: usize,
-    come: impl Fn(&dyn Fn()) + Sync,
+    come: impl Fn(usize, Rest<'_>) + Sync,
     case: Case,
     measure: impl FnOnce(&mut Session<'_>, Case) -> Option<Case>,
 ) -> Option<Case> {
     let title = case.title.clone();
-    crowd::beside(threads, come, || measure(session, case)).unwrap_or_else(|error| {
-        session.host.note(&format_args!("{title}: left out: {error}"));
-        None
-    })
+    let measured = crowd::beside(threads, come, |_closed| measure(session, case));
+    let (case, _) = measured
+        .inspect_err(|error| session.host.note(&format_args!("{title}: left out: {error}")))
+        .ok()?;
+    case
 }
 
 /// A case of stalls, with a note of who has filled the memory up to the bound, also in a try that
@@ -205,8 +196,11 @@ impl What {
     fn is_served_by(self, rival: &Rival) -> bool {
         match self {
             Self::Loop(of, _) | Self::Beside(of) => rival.looped(of).is_some(),
-            Self::Wait { .. } | Self::Contended(_) => rival.wait.is_some() && !rival.is_restartable,
-            Self::Grace(_) => rival.wait.is_some(),
+            Self::Wait { section_us, contends, .. } => {
+                // Beside those that wait for sections to end.
+                let may_not_wait = section_us > 0 && !contends;
+                rival.wait.is_some() && (may_not_wait || !rival.is_restartable)
+            }
             Self::Store(_) => rival.store.is_some(),
             _ => self.of(rival, 0, 0, 0).is_some(),
         }
@@ -350,7 +344,7 @@ mod tests {
             Some(values)
         };
         match what {
-            What::Store(_) | What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
+            What::Store(_) | What::Wait { .. } => {
                 let (mut host, options) = (Quiet::default(), quick(1, &[]));
                 let planned = suite.plan(scene, rivals, amount, &options);
                 let case = planned.measure(&mut Session::new(&mut host, &options));
@@ -370,8 +364,8 @@ mod tests {
         match (what, values) {
             (What::Loop(..) | What::Beside(_) | What::Store(_), &[ns])
             | (What::Call | What::Barrier, &[ns]) => ns > 0.0,
-            (What::Wait { .. } | What::Grace(_), &[p50, p99]) => p50 <= p99,
-            (What::Contended(_), &[.., grace_periods]) => grace_periods > 0.0,
+            (What::Wait { contends: false, .. }, &[p50, p99]) => p50 <= p99,
+            (What::Wait { .. }, &[.., grace_periods]) => grace_periods > 0.0,
             (What::Boot(_), &[ns, _, look_ups]) => ns > 0.0 && look_ups > 0.0,
             (What::Garbage, &[_, waiting, _]) => waiting <= most as f64,
             (What::Update(_) | What::StoreNew(_), &[speed, cpu_ns, p99_9, peak]) => {

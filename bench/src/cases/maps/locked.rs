@@ -5,8 +5,8 @@ use std::mem;
 
 use hashbrown::HashTable;
 
-use super::{Hashes, Key, Map, Maps};
-use crate::locks::{Boxed, Lock, Locks};
+use super::{Hashes, Key, Map};
+use crate::locks::{Lock, Locks};
 
 /// Entries by the hashes of their keys.
 type Entries<K, V> = HashTable<(K, V)>;
@@ -52,10 +52,8 @@ pub(crate) struct LockedMap<S, H> {
     hashes: H,
 }
 
-impl<L: Locks> Maps for Boxed<L> {
-    type Own = RandomState;
-    type Of<K: Key, H: Hashes> = LockedMap<One<L, Entries<K, u64>>, H>;
-}
+/// Under one lock of this kind.
+pub(crate) type OneLock<L, K, H = RandomState, V = u64> = LockedMap<One<L, Entries<K, V>>, H>;
 
 impl<S, H: Hashes> LockedMap<S, H> {
     /// Gives a key a value; the old one. It is as `own` makes it if it is new.

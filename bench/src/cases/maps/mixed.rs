@@ -273,8 +273,8 @@ impl Churn {
 mod tests {
     use quiescence::collections::HashMap;
 
+    use super::super::Fast;
     use super::super::tests::{Forgetful, with};
-    use super::super::{Fast, Hashes, Maps};
     use super::*;
 
     /// A thousand words.
@@ -365,14 +365,9 @@ mod tests {
         work::<u64, _, false>(&map, &share, &mut histogram(TICKS_MAX));
     }
 
-    impl Maps for Forgetful {
-        type Own = Fast;
-        type Of<K: Key, S: Hashes> = Forgetful;
-    }
-
     #[test]
     #[should_panic(expected = "were not found")]
     fn a_map_that_loses_a_value_is_found_out() {
-        shape(1, 100, false).build(Kinds::of::<Forgetful>());
+        shape(1, 100, false).build(Kinds::of_words::<Forgetful, Forgetful>());
     }
 }

@@ -5,10 +5,10 @@
 //! - [`published`]: the mixes of the crate `bustle`.
 //! - [`locked`]: a hash table under one lock or several.
 //!
-//! A rival serves `Maps`: a map for any key and any hash function. All are given the same hash
-//! function, but for the case of their own ones. Keys are words, or strings of 20 bytes; a thread
-//! makes the next one in memory of its own, so that no look-up waits for where keys lie. A value
-//! says which key it is of, and every look-up checks that.
+//! A rival has a map for any key and any hash function. All are given the same hash function, but
+//! for the case of their own ones. Keys are words, or strings of 20 bytes; a thread makes the next
+//! one in memory of its own, so that no look-up waits for where keys lie. A value says which key it
+//! is of, and every look-up checks that.
 
 pub(crate) mod growth;
 pub(crate) mod locked;
@@ -99,7 +99,7 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
         let map = Self::with_capacity(entries.size_hint().0);
         let mut thread = map.thread();
         for (key, value) in entries {
-            map.insert(&mut thread, &key, value);
+            assert!(map.insert(&mut thread, &key, value), "keys are different");
         }
         map
     }
@@ -185,37 +185,16 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
     fn flush(&self) {}
 }
 
-/// A map for every key and every hash function.
-pub(crate) trait Maps: 'static {
-    /// The hash function that it has unless it is given one.
-    type Own: Hashes;
-    /// The map.
-    type Of<K: Key, S: Hashes>: Map<K>;
-}
-
-/// The maps of a rival, of a type that has keys, values and a hash function as parameters, by an
-/// expression for each method; or of a type of the keys `K` and the hash function `S`; or a map of
-/// keys and values of these bounds. Its threads hold nothing.
+/// [`Map`] for a type that has keys, values and a hash function as parameters, by an expression for
+/// each method; or for keys and values of these bounds. Its threads hold nothing.
 macro_rules! maps {
-    (
-        $name:ident => $map:ident $(of $copy:ident values)?, hashed by $own:ty;
-        $($methods:tt)*
-    ) => {
-        $crate::cases::maps::maps! { $name => $map<K, u64, S>, hashed by $own }
+    ($map:ident $(of $copy:ident values)?; $($methods:tt)*) => {
         $crate::cases::maps::maps! {
             $map of K, V, where [
                 K: $crate::cases::maps::Key,
                 V: $($copy +)? ::quiescence::Weigh + Send + Sync + 'static,
             ];
             $($methods)*
-        }
-    };
-    ($name:ident => $of:ty, hashed by $own:ty) => {
-        pub(super) struct $name;
-
-        impl $crate::cases::maps::Maps for $name {
-            type Own = $own;
-            type Of<K: $crate::cases::maps::Key, S: $crate::cases::maps::Hashes> = $of;
         }
     };
     (
@@ -336,9 +315,9 @@ pub(crate) struct Kinds {
 }
 
 impl Kinds {
-    pub(crate) const fn of<M: Maps>() -> Self {
-        let mut kinds = Self::of_words::<M::Of<u64, Fast>, M::Of<u64, M::Own>>();
-        kinds.makes[Keys::Strings as usize] = Some(Filled::<M::Of<String, Fast>, String>::boxed);
+    pub(crate) const fn of<M: Map<u64>, OwnHash: Map<u64>, Strings: Map<String>>() -> Self {
+        let mut kinds = Self::of_words::<M, OwnHash>();
+        kinds.makes[Keys::Strings as usize] = Some(Filled::<Strings, String>::boxed);
         kinds
     }
 

@@ -11,8 +11,6 @@ use quiescence::{Domain, Weigh, tag::Global};
 use crate::cases::maps::{Hashes, Key, Map, maps};
 use crate::shapes::Ids;
 
-maps! { Intrusive => Nodes<K, S>, hashed by RandomState }
-
 /// An entry, which is its own node.
 #[repr(C)]
 struct Entry<K> {
@@ -31,7 +29,7 @@ impl<K: Key> quiescence::Weigh for Entry<K> {
 }
 
 /// A table of boxes, which are the table's from when they are added until they are retired.
-pub(super) struct Nodes<K: Key, S> {
+pub(super) struct Nodes<K: Key, S = RandomState> {
     table: HashTable<Domain<Global>>,
     hashes: S,
     entries: std::marker::PhantomData<Box<Entry<K>>>,
@@ -183,7 +181,7 @@ impl<K: Key, S> Drop for Nodes<K, S> {
 }
 
 maps! {
-    Own => HashMap, hashed by RandomState;
+    HashMap;
     read: |map, key, look| map.read().get(key).map(look);
     insert: |map, key, value| map.insert(key.clone(), value);
     update: |map, key, value| map.update(key, |_| value);

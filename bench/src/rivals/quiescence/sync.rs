@@ -6,11 +6,12 @@ use quiescence::sync::{BigRef, Counter, ExactCounter, LimitCounter, LocalGlobalL
 
 use crate::cases::BATCH;
 use crate::cases::loops::{Loop, repeat};
-use crate::shapes::{Limiting, counting};
+use crate::shapes::{Counting, Limiting, counting};
 
-/// A counter that may not exceed a limit, which is far away.
+/// A counter with a limit. It is asked for its value only after each part: that folds it, and the
+/// other threads' next additions are slow.
 pub(super) fn count_limited() -> Loop {
-    let counter = LimitCounter::new(1 << 62);
+    let counter = <LimitCounter as Counting>::new();
     Loop::new(move |batches| {
         let counter = black_box(&counter);
         let elapsed = repeat(batches, || u64::from(counter.try_add(1)));
@@ -39,6 +40,25 @@ counting! {
         sum: |counter| counter.sum().cast_unsigned();
 }
 
+/// Up to a limit that is far away.
+impl Counting for LimitCounter {
+    const EXACT: bool = true;
+
+    fn new() -> Self {
+        Self::new(1 << 62)
+    }
+
+    #[inline(always)]
+    fn add(&self) {
+        assert!(self.try_add(1), "the limit is far away");
+    }
+
+    #[inline]
+    fn sum(&self) -> u64 {
+        self.value()
+    }
+}
+
 impl Limiting for LimitCounter {
     fn up_to(limit: u64) -> Self {
         Self::new(limit)
@@ -52,10 +72,5 @@ impl Limiting for LimitCounter {
     #[inline]
     fn give(&self) {
         self.sub(1);
-    }
-
-    #[inline]
-    fn value(&self) -> u64 {
-        self.value()
     }
 }
