@@ -66,6 +66,29 @@ impl Census {
     }
 }
 
+impl Keys {
+    /// At most `limit` distinct keys of those that a collector is given; none is an error.
+    fn collected(
+        source: String,
+        limit: u32,
+        collect: impl FnOnce(&mut Collector) -> Result,
+    ) -> Result<Keys> {
+        let census = Census { source, ..Census::default() };
+        let mut all = Collector { list: IndexSet::new(), limit: limit as usize, census };
+        collect(&mut all)?;
+        let Collector { list, mut census, .. } = all;
+        if list.is_empty() {
+            return Err(Failure::usage(format!(
+                "no keys: {} gave none ({} empty lines); give a file with one key a line, as in \
+                 --keys FILE",
+                census.source, census.empty_lines
+            )));
+        }
+        census.count = list.len() as u64;
+        Ok(Keys { list: list.into_iter().collect(), census })
+    }
+}
+
 /// Collects keys up to a limit and counts what is odd.
 struct Collector {
     list: IndexSet<Box<[u8]>>,
@@ -74,14 +97,6 @@ struct Collector {
 }
 
 impl Collector {
-    fn new(source: String, limit: u32) -> Collector {
-        Collector {
-            list: IndexSet::new(),
-            limit: limit as usize,
-            census: Census { source, ..Census::default() },
-        }
-    }
-
     /// Takes one key; says whether there is room for more.
     fn take(&mut self, key: &[u8]) -> bool {
         if self.list.contains(key) {
@@ -118,22 +133,50 @@ impl Collector {
         Ok(true)
     }
 
-    fn finish(mut self) -> Result<Keys> {
-        if self.list.is_empty() {
-            return Err(Failure::usage(format!(
-                "no keys: {} gave none ({} empty lines); give a file with one key a line, as in \
-                 --keys FILE",
-                self.census.source, self.census.empty_lines
-            )));
+    /// Takes every line as a key, without its line feed and the carriage return before that, unless
+    /// it is to stop: there may be no end of duplicates.
+    fn take_lines(
+        &mut self,
+        mut reader: impl BufRead,
+        name: &str,
+        must_stop: impl Fn() -> bool,
+    ) -> Result {
+        let mut line = Vec::new();
+        for number in 1_u64.. {
+            line.clear();
+            let mut bounded = io::Read::take(&mut reader, LINE_BYTES_MAX as u64 + 1);
+            let length = bounded
+                .read_until(b'\n', &mut line)
+                .map_err(|error| Failure::io(format!("cannot read {name}"), error))?;
+            if must_stop() {
+                return Err(Failure::interrupted());
+            }
+            if length == 0 {
+                break;
+            }
+            let key = match line.strip_suffix(b"\n") {
+                Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
+                None if length > LINE_BYTES_MAX => {
+                    return Err(Failure::usage(format!(
+                        "{name}, line {number}: longer than {LINE_BYTES_MAX} bytes; a key file has \
+                         one key a line"
+                    )));
+                }
+                None => &line,
+            };
+            if key.is_empty() {
+                self.census.empty_lines += 1;
+            } else if !self.take(key) {
+                break;
+            }
         }
-        self.census.count = self.list.len() as u64;
-        Ok(Keys { list: self.list.into_iter().collect(), census: self.census })
+        Ok(())
     }
 }
 
 /// Reads at most `limit` distinct keys: the lines of a file, of standard input if that is `-`; the
-/// path names under [`TREE`] if none is named.
-pub(crate) fn read(file: Option<&Path>, limit: u32) -> Result<Keys> {
+/// path names under [`TREE`] if none is named. Lines are read until `must_stop` says so.
+pub(crate) fn read(file: Option<&Path>, limit: u32, must_stop: impl Fn() -> bool) -> Result<Keys> {
     let Some(path) = file else { return below(Path::new(TREE), limit) };
     let (name, input): (_, Box<dyn BufRead>) = match path == Path::new("-") {
         true => ("standard input".to_owned(), Box::new(io::stdin().lock())),
@@ -142,61 +185,38 @@ pub(crate) fn read(file: Option<&Path>, limit: u32) -> Result<Keys> {
             (path.display().to_string(), Box::new(BufReader::new(file)))
         }
     };
-    let mut collector = Collector::new(format!("lines of {name}"), limit);
-    lines(input, &name, &mut collector)?;
-    collector.finish()
-}
-
-/// Takes every line as a key, without its line feed and the carriage return before that.
-fn lines(mut reader: impl BufRead, name: &str, into: &mut Collector) -> Result<()> {
-    let mut line = Vec::new();
-    for number in 1_u64.. {
-        line.clear();
-        let mut bounded = io::Read::take(&mut reader, LINE_BYTES_MAX as u64 + 1);
-        let length = bounded
-            .read_until(b'\n', &mut line)
-            .map_err(|error| Failure::io(format!("cannot read {name}"), error))?;
-        if length == 0 {
-            break;
-        }
-        let key = match line.strip_suffix(b"\n") {
-            Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
-            None if length > LINE_BYTES_MAX => {
-                return Err(Failure::usage(format!(
-                    "{name}, line {number}: longer than {LINE_BYTES_MAX} bytes; a key file has one \
-                     key a line"
-                )));
-            }
-            None => &line,
-        };
-        if key.is_empty() {
-            into.census.empty_lines += 1;
-        } else if !into.take(key) {
-            break;
-        }
-    }
-    Ok(())
+    let source = format!("lines of {name}");
+    Keys::collected(source, limit, |all| all.take_lines(input, &name, must_stop))
 }
 
 /// Takes the path names under `root`, sorted within each directory, depth first. Links are keys
 /// like any other name, but are not followed, so the walk ends.
 fn below(root: &Path, limit: u32) -> Result<Keys> {
-    let mut collector = Collector::new(format!("path names under {}", root.display()), limit);
-    collector.take_below(root).map_err(|error| {
-        let hint = format!("cannot read {}; name a key file with --keys FILE", root.display());
-        Failure::io(hint, error)
-    })?;
-    collector.finish()
+    Keys::collected(format!("path names under {}", root.display()), limit, |all| {
+        all.take_below(root).map(drop).map_err(|error| {
+            let hint = format!("cannot read {}; name a key file with --keys FILE", root.display());
+            Failure::io(hint, error)
+        })
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     fn from_bytes(bytes: &[u8], limit: u32) -> Result<Keys> {
-        let mut collector = Collector::new("test".to_owned(), limit);
-        lines(bytes, "test", &mut collector)?;
-        collector.finish()
+        Keys::collected("test".to_owned(), limit, |all| all.take_lines(bytes, "test", || false))
+    }
+
+    /// Ctrl-C was not looked at, and `yes | rcu --keys -` went on for ever.
+    #[test]
+    fn lines_without_an_end_can_be_interrupted() {
+        let lines = BufReader::new(io::repeat(b'\n').take(1_000));
+        let keys = |all: &mut Collector| all.take_lines(lines, "test", || true);
+        let stopped = Keys::collected("test".to_owned(), 10, keys);
+        assert_eq!(stopped.unwrap_err().exit, crate::exit::Exit::Interrupted);
     }
 
     #[test]
