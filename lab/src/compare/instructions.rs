@@ -182,14 +182,17 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
     // About what a path takes with Valgrind, on both sides.
     let each = Duration::from_secs(3);
     page.progress.begin(each * paths.len() as u32);
-    for path in paths {
-        if page.must_stop() {
-            break;
-        }
+    'paths: for path in paths {
         page.progress.announce(&path);
         let mut pair = Pair::new(key(path));
         while pair.base.len() < COUNTS_MAX && pair.verdict != Verdict::Same {
-            let (old, new) = (by.each(&base, &pair.key.case)?, by.each(&new, &pair.key.case)?);
+            let old = by.each(&base, &pair.key.case);
+            let both = old.and_then(|old| Ok((old, by.each(&new, &pair.key.case)?)));
+            // Whatever else Ctrl-C did to what counts.
+            if page.must_stop() {
+                break 'paths;
+            }
+            let (old, new) = both?;
             pair.base.push(old.0);
             pair.new.push(new.0);
             (old_way, new_way) = (old.1, new.1);

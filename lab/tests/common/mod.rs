@@ -111,6 +111,15 @@ pub(crate) fn file(directory: &Path, name: &str, bytes: impl AsRef<[u8]>) -> Pat
     path
 }
 
+/// A file of this mode, written by a process of its own: a child that another test forks meanwhile
+/// would inherit a descriptor that is open for writing, and the file could not be run (ETXTBSY).
+pub(crate) fn of_mode(directory: &Path, name: &str, mode: u32, text: &str) -> PathBuf {
+    let (from, path) = (file(directory, &format!("{name}.txt"), text), directory.join(name));
+    let mut install = Command::new("install");
+    assert!(install.arg(format!("-m{mode:o}")).args([&from, &path]).status().unwrap().success());
+    path
+}
+
 /// A JSON file.
 pub(crate) fn json(path: &Path) -> Value {
     let text = std::fs::read_to_string(path).expect("the file is there");
