@@ -75,14 +75,6 @@ pub(super) struct Flip {
 }
 
 impl Over {
-    /// What the workload itself has.
-    pub(super) fn of(self, workload: &Workload) -> f64 {
-        match self {
-            Over::ReadsPercent => workload.reads_percent,
-            Over::Threads => f64::from(workload.threads),
-        }
-    }
-
     /// The workload with this changed.
     pub(super) fn at(self, value: f64, workload: &Workload) -> Workload {
         let mut changed = workload.clone();
@@ -121,11 +113,9 @@ impl Over {
 
 /// The shares of reads that are tried, the workload's own among them, from most reads to least.
 pub(super) fn read_shares(own: f64) -> Vec<f64> {
-    let mut shares = READ_SHARES.to_vec();
-    if !shares.contains(&own) {
-        shares.push(own);
-    }
+    let mut shares = [&READ_SHARES[..], &[own]].concat();
     shares.sort_by(|a, b| b.total_cmp(a));
+    shares.dedup();
     shares
 }
 
