@@ -52,12 +52,13 @@ pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output 
     rcu(args).output().expect("the command starts")
 }
 
-/// A tiny run of `rcu advise` with nothing but the ranking, and the leaves that it does not decide.
+/// A run of `rcu advise` that is as short as it can be: one round, which decides nothing.
 pub(crate) fn tiny(args: &[&str]) -> Command {
-    tiny_of(true, args)
+    tiny_of(true, &[&["--rounds", "1"], args].concat())
 }
 
-/// The same of a kind that may have no keys.
+/// A tiny run of `rcu advise` with nothing but the ranking, and the leaves that it does not decide,
+/// of a kind that may have no keys.
 pub(crate) fn tiny_of(has_keys: bool, args: &[&str]) -> Command {
     let tiny = if has_keys { &TINY } else { WITHOUT_KEYS };
     rcu(tiny.iter().chain(&["--quick", "--skip", "costs", "--skip", "sweep"]).chain(args))
