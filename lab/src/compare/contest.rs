@@ -130,6 +130,7 @@ impl Contest {
             }
             let before = Instant::now();
             let late = |failure: Failure| match failure.exit {
+                _ if output.interrupt.requested() => Failure::interrupted(),
                 Exit::Interrupted if limits.is_over() => too_late(&load),
                 _ => failure,
             };

@@ -387,6 +387,17 @@ fn instructions_are_counted_by_what_can_count_here() {
     }
 }
 
+/// A program that the signal ended was a comparison that cannot be decided, or wrong words.
+#[test]
+fn ctrl_c_in_a_first_run_is_no_verdict() {
+    let directory = tempfile::tempdir().unwrap();
+    let good = program(directory.path(), "good", &[("quiescence", 1000)]);
+    let ends = executable(directory.path(), "ends", "#!/bin/sh\nkill -INT $PPID\nexit 1\n");
+    for (base, candidate) in [(&good, &ends), (&ends, &good)] {
+        fails(&pair(base, candidate).output().unwrap(), 130, "interrupted before");
+    }
+}
+
 /// It was a comparison that cannot be decided: a bisection skipped the commit, and went on.
 #[test]
 fn ctrl_c_while_instructions_are_counted_is_no_verdict() {
