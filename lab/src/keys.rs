@@ -4,15 +4,17 @@
 //! machine has some, they share long prefixes as real keys do, and no thread made them up to please
 //! a hash function. `--keys FILE` takes any file, one key a line. Keys are bytes, not text; what is
 //! odd about them (duplicates, empty lines, lines that are not UTF-8) is counted and said, and
-//! stops nothing. Everything read is bounded.
+//! stops nothing. Lines are bounded, and keys; of lines there may be no end, but for Ctrl-C.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::IndexSet;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use crate::exit::{Failure, Result};
@@ -133,24 +135,15 @@ impl Collector {
         Ok(true)
     }
 
-    /// Takes every line as a key, without its line feed and the carriage return before that, unless
-    /// it is to stop: there may be no end of duplicates.
-    fn take_lines(
-        &mut self,
-        mut reader: impl BufRead,
-        name: &str,
-        must_stop: impl Fn() -> bool,
-    ) -> Result {
+    /// Takes every line as a key, without its line feed and the carriage return before that.
+    fn take_lines(&mut self, mut reader: impl BufRead, name: &str) -> Result {
         let mut line = Vec::new();
         for number in 1_u64.. {
             line.clear();
-            let mut bounded = io::Read::take(&mut reader, LINE_BYTES_MAX as u64 + 1);
+            let mut bounded = reader.by_ref().take(LINE_BYTES_MAX as u64 + 1);
             let length = bounded
                 .read_until(b'\n', &mut line)
                 .map_err(|error| Failure::io(format!("cannot read {name}"), error))?;
-            if must_stop() {
-                return Err(Failure::interrupted());
-            }
             if length == 0 {
                 break;
             }
@@ -175,18 +168,44 @@ impl Collector {
 }
 
 /// Reads at most `limit` distinct keys: the lines of a file, of standard input if that is `-`; the
-/// path names under [`TREE`] if none is named. Lines are read until `must_stop` says so.
+/// path names under [`TREE`] if none is named.
 pub(crate) fn read(file: Option<&Path>, limit: u32, must_stop: impl Fn() -> bool) -> Result<Keys> {
     let Some(path) = file else { return below(Path::new(TREE), limit) };
-    let (name, input): (_, Box<dyn BufRead>) = match path == Path::new("-") {
-        true => ("standard input".to_owned(), Box::new(io::stdin().lock())),
-        false => {
-            let file = File::open(path).map_err(|error| Failure::file("read", path, error))?;
-            (path.display().to_string(), Box::new(BufReader::new(file)))
-        }
+    let (name, file) = match path == Path::new("-") {
+        true => ("standard input".into(), io::stdin().as_fd().try_clone_to_owned().map(File::from)),
+        false => (path.to_string_lossy(), File::open(path)),
     };
-    let source = format!("lines of {name}");
-    Keys::collected(source, limit, |all| all.take_lines(input, &name, must_stop))
+    let file = file.map_err(|error| Failure::file("read", path, error))?;
+    lines(Input { file, must_stop }, &name, limit)
+}
+
+/// The lines of this input, unless it ends because it must.
+fn lines(mut input: Input<impl Fn() -> bool>, name: &str, limit: u32) -> Result<Keys> {
+    let keys = Keys::collected(format!("lines of {name}"), limit, |all| {
+        all.take_lines(BufReader::new(&mut input), name)
+    });
+    if (input.must_stop)() { Err(Failure::interrupted()) } else { keys }
+}
+
+/// A file or a pipe, of which there is no more once it `must_stop`: else it may have no end, or let
+/// its reader wait for ever.
+struct Input<F> {
+    file: File,
+    must_stop: F,
+}
+
+impl<F: Fn() -> bool> Read for Input<F> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        /// A signal that comes just before the wait is seen after it.
+        const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        while !(self.must_stop)() {
+            let mut fds = [PollFd::new(&self.file, PollFlags::IN)];
+            if poll(&mut fds, Some(&MOMENT)).is_ok_and(|ready| ready > 0) {
+                return self.file.read(bytes);
+            }
+        }
+        Ok(0)
+    }
 }
 
 /// Takes the path names under `root`, sorted within each directory, depth first. Links are keys
@@ -202,21 +221,31 @@ fn below(root: &Path, limit: u32) -> Result<Keys> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::cell::Cell;
+    use std::os::fd::OwnedFd;
+    use std::process::{Command, Stdio};
 
     use super::*;
+    use crate::exit::Exit;
 
     fn from_bytes(bytes: &[u8], limit: u32) -> Result<Keys> {
-        Keys::collected("test".to_owned(), limit, |all| all.take_lines(bytes, "test", || false))
+        Keys::collected("test".to_owned(), limit, |all| all.take_lines(bytes, "test"))
     }
 
-    /// Ctrl-C was not looked at, and `yes | rcu --keys -` went on for ever.
+    /// Ctrl-C was not looked at: `yes | rcu --keys -` went on for ever, and so did the wait for
+    /// words of a terminal.
     #[test]
-    fn lines_without_an_end_can_be_interrupted() {
-        let lines = BufReader::new(io::repeat(b'\n').take(1_000));
-        let keys = |all: &mut Collector| all.take_lines(lines, "test", || true);
-        let stopped = Keys::collected("test".to_owned(), 10, keys);
-        assert_eq!(stopped.unwrap_err().exit, crate::exit::Exit::Interrupted);
+    fn input_without_an_end_can_be_interrupted() {
+        let (silent, _writer) = io::pipe().unwrap();
+        let mut endless = Command::new("yes").stdout(Stdio::piped()).spawn().unwrap();
+        let endless_pipe = OwnedFd::from(endless.stdout.take().unwrap());
+        for pipe in [OwnedFd::from(silent), endless_pipe] {
+            let asked = Cell::new(0);
+            let must_stop = || asked.replace(asked.get() + 1) > 2;
+            let stopped = lines(Input { file: pipe.into(), must_stop }, "test", 10);
+            assert_eq!(stopped.unwrap_err().exit, Exit::Interrupted);
+        }
+        endless.wait().unwrap();
     }
 
     #[test]
