@@ -211,11 +211,10 @@ impl<F: Fn() -> bool> Read for Input<F> {
 /// Takes the path names under `root`, sorted within each directory, depth first. Links are keys
 /// like any other name, but are not followed, so the walk ends.
 fn below(root: &Path, limit: u32) -> Result<Keys> {
-    Keys::collected(format!("path names under {}", root.display()), limit, |all| {
-        all.take_below(root).map(drop).map_err(|error| {
-            let hint = format!("cannot read {}; name a key file with --keys FILE", root.display());
-            Failure::io(hint, error)
-        })
+    let shown = root.display();
+    let hint = format!("cannot read {shown}; name a key file with --keys FILE");
+    Keys::collected(format!("path names under {shown}"), limit, |all| {
+        all.take_below(root).map(drop).map_err(|error| Failure::io(hint, error))
     })
 }
 

@@ -17,10 +17,6 @@ use crate::workload::Workload;
 /// Shares of reads that are tried, in per cent.
 const READ_SHARES: [f64; 5] = [100.0, 99.9, 99.0, 90.0, 50.0];
 
-/// How many designs go into a sweep. More take longer and tell less.
-const LEADERS_MAX: usize = 6;
-const LEADERS_MAX_QUICK: usize = 4;
-
 /// What is changed in a sweep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -172,9 +168,9 @@ pub(super) fn leaders(
     chosen
 }
 
-/// How many designs [`leaders`] chooses at most.
+/// How many designs [`leaders`] chooses at most. More take longer and tell less.
 pub(super) fn leaders_at_most(quick: bool) -> usize {
-    if quick { LEADERS_MAX_QUICK } else { LEADERS_MAX }
+    if quick { 4 } else { 6 }
 }
 
 /// Whether this is one lock around everything, the tool that everybody knows.
@@ -368,7 +364,7 @@ mod tests {
             assert!(holds(&|place| place.rank == 1));
             assert!(holds(&|place| place.design.ours));
             assert!(holds(&is_plain_lock));
-            assert!(chosen.len() <= LEADERS_MAX);
+            assert!(chosen.len() <= leaders_at_most(quick));
         }
     }
 

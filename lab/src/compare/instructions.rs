@@ -146,16 +146,15 @@ impl Counter {
     }
 }
 
-/// The paths that a program knows.
-fn known(program: &Program) -> Result<Vec<String>, String> {
+/// The paths that a program knows; fails with the exit code `wrong`.
+fn known(program: &Program, wrong: Exit) -> Result<Vec<String>> {
     let output = load::run(Command::new(&program.path).arg("paths"));
-    let output = output.map_err(|failure| failure.to_string())?;
+    let output = output.map_err(|failure| Failure { exit: wrong, ..failure })?;
     if !output.status.success() {
         let path = program.path.display();
-        return Err(format!(
-            "{path} has no command that runs single paths: it is older than --instructions; \
-             compare times with it, without this option"
-        ));
+        let why = "it is older than --instructions; compare times with it, without this option";
+        let message = format!("{path} has no command that runs single paths: {why}");
+        return Err(Failure::because(wrong, message));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().map(str::to_owned).collect())
@@ -164,8 +163,8 @@ fn known(program: &Program) -> Result<Vec<String>, String> {
 /// Compares the paths that both programs know, or those that are asked for.
 pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page) -> Result<Exit> {
     let base = Program::at(base, Exit::Usage)?;
-    let old = known(&base).map_err(Failure::usage)?;
-    let mut paths = known(&new).map_err(Failure::undecided)?;
+    let old = known(&base, Exit::Usage)?;
+    let mut paths = known(&new, Exit::Undecided)?;
     let is_asked = |path: &String| args.paths.is_empty() || args.paths.contains(path);
     paths.retain(|path| old.contains(path) && is_asked(path));
     if let Some(path) = args.paths.iter().find(|path| !paths.contains(path)) {

@@ -58,8 +58,7 @@ pub(super) fn run<R: Send + 'static>(
     loop {
         // Some jobs tell only that they have ended. A closed pipe ends them as Ctrl-C does.
         let must_stop = output.must_stop();
-        let patience = Duration::from_secs(if must_stop { 0 } else { 1 });
-        let by = match listening.recv_timeout(patience) {
+        let by = match listening.recv_timeout(Duration::from_secs(if must_stop { 0 } else { 1 })) {
             Ok((job, share, result)) => {
                 if share == 0.0 {
                     output.progress.announce(&jobs[job].name);

@@ -77,11 +77,9 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
     let is_asked =
         |part: &&Part| sources.is_empty() || sources.iter().any(|own| own == part.source);
     let parts: Vec<&'static Part> = replay::PARTS.iter().filter(is_asked).collect();
-    let of_part = |part: &&'static Part| {
-        let part = *part;
-        (part.variations)().into_iter().map(move |variation| (part, variation))
-    };
-    let variations: Vec<_> = parts.iter().filter(|_| vary).flat_map(of_part).collect();
+    let of_part = |part: &'static Part| (part.variations)().into_iter().map(move |one| (part, one));
+    let varying = parts.iter().copied().filter(|_| vary);
+    let variations: Vec<_> = varying.flat_map(of_part).collect();
     // Kept for ever: a replay that Ctrl-C leaves behind goes on with them.
     let variations: &'static [(&Part, Variation)] = variations.leak();
     let as_it_is = parts.iter().map(|part| job(part, part.source.to_owned(), part.rows));
@@ -111,7 +109,7 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
         vary::print(&varied, output);
     }
     broken.iter().for_each(|text| output.note(text));
-    Ok(super::exit(output, !broken.is_empty()))
+    Ok(output.exit(if broken.is_empty() { Exit::Ok } else { Exit::Violation }))
 }
 
 /// The source of the engines over CPUs.
