@@ -160,11 +160,10 @@ fn known(program: &Program, wrong: Exit) -> Result<Vec<String>> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// Compares the paths that both programs know, or those that are asked for.
-pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page) -> Result<Exit> {
-    let base = Program::at(base, Exit::Usage)?;
-    let old = known(&base, Exit::Usage)?;
-    let mut paths = known(&new, Exit::Undecided)?;
+/// The paths that are compared, and what counts.
+fn prepared(args: &CompareArgs, base: &Program, new: &Program) -> Result<(Vec<String>, Counter)> {
+    let old = known(base, Exit::Usage)?;
+    let mut paths = known(new, Exit::Undecided)?;
     let is_asked = |path: &String| args.paths.is_empty() || args.paths.contains(path);
     paths.retain(|path| old.contains(path) && is_asked(path));
     if let Some(path) = args.paths.iter().find(|path| !paths.contains(path)) {
@@ -174,7 +173,18 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
     if paths.is_empty() {
         return Err(Failure::undecided("the two sides have no path in common"));
     }
-    let by = Counter::find()?;
+    Ok((paths, Counter::find()?))
+}
+
+/// Compares the paths that both programs know, or those that are asked for.
+pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page) -> Result<Exit> {
+    let base = Program::at(base, Exit::Usage)?;
+    let prepared = prepared(args, &base, &new);
+    // Whatever else Ctrl-C did to who was asked.
+    if page.interrupt.requested() {
+        return Err(Failure::interrupted());
+    }
+    let (paths, by) = prepared?;
     let [mut old_way, mut new_way] = [String::new(), String::new()];
     let rule = Rule { threshold_percent: args.threshold, figures: paths.len() };
     let mut pairs = Vec::new();

@@ -410,6 +410,19 @@ fn ctrl_c_while_instructions_are_counted_is_no_verdict() {
     fails(&count(directory.path(), "old", "old", &[]), 130, "interrupted before");
 }
 
+/// The programs were called old, or what counts was called missing.
+#[test]
+fn ctrl_c_before_instructions_are_counted_is_no_verdict() {
+    let directory = tempfile::tempdir().unwrap();
+    let ends = "#!/bin/sh\nkill -INT $PPID\nexit 1\n";
+    executable(directory.path(), "ends", ends);
+    executable(directory.path(), "old", "#!/bin/sh\n[ $# = 1 ] && echo read");
+    executable(directory.path(), "valgrind", ends);
+    for (base, candidate) in [("ends", "old"), ("old", "ends"), ("old", "old")] {
+        fails(&count(directory.path(), base, candidate, &[]), 130, "interrupted before");
+    }
+}
+
 #[test]
 fn a_path_takes_as_many_instructions_each_time_it_is_counted() {
     if Command::new("valgrind").arg("--version").output().is_err() {
