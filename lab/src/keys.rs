@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use indexmap::IndexSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::exit::{Failure, Result};
@@ -200,8 +201,9 @@ impl<F: Fn() -> bool> Read for Input<F> {
         const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         while !(self.must_stop)() {
             let mut fds = [PollFd::new(&self.file, PollFlags::IN)];
-            if poll(&mut fds, Some(&MOMENT)).is_ok_and(|ready| ready > 0) {
-                return self.file.read(bytes);
+            match poll(&mut fds, Some(&MOMENT)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                ready => return ready.map_err(io::Error::from).and_then(|_| self.file.read(bytes)),
             }
         }
         Ok(0)
