@@ -127,8 +127,12 @@ fn has_every_design(report: &Value, is_noisy: bool) {
 
 #[test]
 fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
-    let (output, report) = documented(rcu(TINY).arg("--quick"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("page.html");
+    let (output, report) = documented(rcu(TINY).args(["--quick", "--html"]).arg(&path));
     let (stdout, is_noisy) = advised(&output);
+    has_whole_page(&std::fs::read_to_string(path).unwrap(), &report);
+    assert_eq!(report["sweeps"].as_array().unwrap().len(), usize::from(!is_noisy));
     let stderr = String::from_utf8(output.stderr).unwrap();
     for expected in
         ["Machine", "2005", "Workload: built-in", "This run was ", "Ranking", "Recommendation"]
@@ -161,14 +165,7 @@ fn the_page_is_self_contained_and_light_and_dark() {
     let mut command = rcu(TINY.iter().chain(&["--kind", "ids", "--skip", "costs", "--html"]));
     let (output, report) = documented(command.arg(&path));
     let ((_, is_noisy), page) = (advised(&output), std::fs::read_to_string(path).unwrap());
-    // Of many without a figure for one reason the page has the number.
-    for name in names(&report["designs"]) {
-        assert!(page.contains(name), "{name} is missing");
-    }
-    for absent in ["http:", "https:", "<script", "src=", "href=", "@import", "url("] {
-        assert!(!page.contains(absent), "{absent} in a page that should need nothing");
-    }
-    assert!(page.contains("prefers-color-scheme: dark"));
+    has_whole_page(&page, &report);
     let sweeps = report["sweeps"].as_array().unwrap();
     assert_eq!(sweeps.len(), if is_noisy { 0 } else { 2 });
     // Threads are swept, too, unless in a hurry.
@@ -179,19 +176,33 @@ fn the_page_is_self_contained_and_light_and_dark() {
         let counts: BTreeSet<u64> = points.map(|p| p["value"].as_f64().unwrap() as u64).collect();
         assert!(counts.contains(&1) && counts.contains(&own), "{counts:?}");
     }
+}
+
+/// Needs nothing else, and has each design and a plot of each sweep.
+fn has_whole_page(page: &str, report: &Value) {
+    // Of many without a figure for one reason the page has the number.
+    for name in names(&report["designs"]) {
+        assert!(page.contains(name), "{name} is missing");
+    }
+    for absent in ["http:", "https:", "<script", "src=", "href=", "@import", "url("] {
+        assert!(!page.contains(absent), "{absent} in a page that should need nothing");
+    }
+    assert!(page.contains("prefers-color-scheme: dark"));
+    let sweeps = report["sweeps"].as_array().unwrap();
     // On a busy machine nothing may be known of a point, or of all of them.
     let is_known = |point: &Value| !point["designs"].as_array().unwrap().is_empty();
     let is_whole = |sweep: &&Value| sweep["points"].as_array().unwrap().len() > 1;
     let is_line = |sweep: &&Value| sweep["points"].as_array().unwrap().iter().any(is_known);
-    assert!(sweeps.iter().all(|sweep| is_whole(&sweep)) || is_cut_short(&report));
+    assert!(sweeps.iter().all(|sweep| is_whole(&sweep)) || is_cut_short(report));
     let lines = sweeps.iter().filter(is_whole).filter(is_line).count();
     let says_values = page.contains(" million operations per second</title></circle>");
     assert!(says_values || lines == 0, "points say values");
     // Without a slice that counts there is nothing to draw, or no latency.
     let designs = report["designs"].as_array().unwrap();
     let latency = designs.iter().any(|design| !design["update_latency_ns"].is_null());
-    let plots = usize::from(!designs.is_empty()) + usize::from(latency) + lines;
-    assert_eq!(page.matches("<svg").count(), plots, "throughput, latency, and the sweeps");
+    let others = [!report["costs"].is_null(), !designs.is_empty(), latency].map(usize::from);
+    let plots = others.iter().sum::<usize>() + lines;
+    assert_eq!(page.matches("<svg").count(), plots, "costs, throughput, latency, and the sweeps");
     assert!(!page.contains("NaN") && !page.contains("inf\""), "a plot without a number");
 }
 
