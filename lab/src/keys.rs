@@ -4,15 +4,18 @@
 //! machine has some, they share long prefixes as real keys do, and no thread made them up to please
 //! a hash function. `--keys FILE` takes any file, one key a line. Keys are bytes, not text; what is
 //! odd about them (duplicates, empty lines, lines that are not UTF-8) is counted and said, and
-//! stops nothing. Everything read is bounded.
+//! stops nothing. Lines are bounded, and keys; of lines there may be no end, but for Ctrl-C.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::IndexSet;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::exit::{Failure, Result};
@@ -66,6 +69,29 @@ impl Census {
     }
 }
 
+impl Keys {
+    /// At most `limit` distinct keys of those that a collector is given; none is an error.
+    fn collected(
+        source: String,
+        limit: u32,
+        collect: impl FnOnce(&mut Collector) -> Result,
+    ) -> Result<Keys> {
+        let census = Census { source, ..Census::default() };
+        let mut all = Collector { list: IndexSet::new(), limit: limit as usize, census };
+        collect(&mut all)?;
+        let Collector { list, mut census, .. } = all;
+        if list.is_empty() {
+            return Err(Failure::usage(format!(
+                "no keys: {} gave none ({} empty lines); give a file with one key a line, as in \
+                 --keys FILE",
+                census.source, census.empty_lines
+            )));
+        }
+        census.count = list.len() as u64;
+        Ok(Keys { list: list.into_iter().collect(), census })
+    }
+}
+
 /// Collects keys up to a limit and counts what is odd.
 struct Collector {
     list: IndexSet<Box<[u8]>>,
@@ -74,14 +100,6 @@ struct Collector {
 }
 
 impl Collector {
-    fn new(source: String, limit: u32) -> Collector {
-        Collector {
-            list: IndexSet::new(),
-            limit: limit as usize,
-            census: Census { source, ..Census::default() },
-        }
-    }
-
     /// Takes one key; says whether there is room for more.
     fn take(&mut self, key: &[u8]) -> bool {
         if self.list.contains(key) {
@@ -118,85 +136,117 @@ impl Collector {
         Ok(true)
     }
 
-    fn finish(mut self) -> Result<Keys> {
-        if self.list.is_empty() {
-            return Err(Failure::usage(format!(
-                "no keys: {} gave none ({} empty lines); give a file with one key a line, as in \
-                 --keys FILE",
-                self.census.source, self.census.empty_lines
-            )));
+    /// Takes every line as a key, without its line feed and the carriage return before that.
+    fn take_lines(&mut self, mut reader: impl BufRead, name: &str) -> Result {
+        let mut line = Vec::new();
+        for number in 1_u64.. {
+            line.clear();
+            let mut bounded = reader.by_ref().take(LINE_BYTES_MAX as u64 + 1);
+            let length = bounded
+                .read_until(b'\n', &mut line)
+                .map_err(|error| Failure::io(format!("cannot read {name}"), error))?;
+            if length == 0 {
+                break;
+            }
+            let key = match line.strip_suffix(b"\n") {
+                Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
+                None if length > LINE_BYTES_MAX => {
+                    return Err(Failure::usage(format!(
+                        "{name}, line {number}: longer than {LINE_BYTES_MAX} bytes; a key file has \
+                         one key a line"
+                    )));
+                }
+                None => &line,
+            };
+            if key.is_empty() {
+                self.census.empty_lines += 1;
+            } else if !self.take(key) {
+                break;
+            }
         }
-        self.census.count = self.list.len() as u64;
-        Ok(Keys { list: self.list.into_iter().collect(), census: self.census })
+        Ok(())
     }
 }
 
 /// Reads at most `limit` distinct keys: the lines of a file, of standard input if that is `-`; the
 /// path names under [`TREE`] if none is named.
-pub(crate) fn read(file: Option<&Path>, limit: u32) -> Result<Keys> {
+pub(crate) fn read(file: Option<&Path>, limit: u32, must_stop: impl Fn() -> bool) -> Result<Keys> {
     let Some(path) = file else { return below(Path::new(TREE), limit) };
-    let (name, input): (_, Box<dyn BufRead>) = match path == Path::new("-") {
-        true => ("standard input".to_owned(), Box::new(io::stdin().lock())),
-        false => {
-            let file = File::open(path).map_err(|error| Failure::file("read", path, error))?;
-            (path.display().to_string(), Box::new(BufReader::new(file)))
-        }
+    let (name, file) = match path == Path::new("-") {
+        true => ("standard input".into(), io::stdin().as_fd().try_clone_to_owned().map(File::from)),
+        false => (path.to_string_lossy(), File::open(path)),
     };
-    let mut collector = Collector::new(format!("lines of {name}"), limit);
-    lines(input, &name, &mut collector)?;
-    collector.finish()
+    let file = file.map_err(|error| Failure::file("read", path, error))?;
+    lines(Input { file, must_stop }, &name, limit)
 }
 
-/// Takes every line as a key, without its line feed and the carriage return before that.
-fn lines(mut reader: impl BufRead, name: &str, into: &mut Collector) -> Result<()> {
-    let mut line = Vec::new();
-    for number in 1_u64.. {
-        line.clear();
-        let mut bounded = io::Read::take(&mut reader, LINE_BYTES_MAX as u64 + 1);
-        let length = bounded
-            .read_until(b'\n', &mut line)
-            .map_err(|error| Failure::io(format!("cannot read {name}"), error))?;
-        if length == 0 {
-            break;
-        }
-        let key = match line.strip_suffix(b"\n") {
-            Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
-            None if length > LINE_BYTES_MAX => {
-                return Err(Failure::usage(format!(
-                    "{name}, line {number}: longer than {LINE_BYTES_MAX} bytes; a key file has one \
-                     key a line"
-                )));
+/// The lines of this input, unless it ends because it must.
+fn lines(mut input: Input<impl Fn() -> bool>, name: &str, limit: u32) -> Result<Keys> {
+    let keys = Keys::collected(format!("lines of {name}"), limit, |all| {
+        all.take_lines(BufReader::new(&mut input), name)
+    });
+    if (input.must_stop)() { Err(Failure::interrupted()) } else { keys }
+}
+
+/// A file or a pipe, of which there is no more once it `must_stop`: else it may have no end, or let
+/// its reader wait for ever.
+struct Input<F> {
+    file: File,
+    must_stop: F,
+}
+
+impl<F: Fn() -> bool> Read for Input<F> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        /// A signal that comes just before the wait is seen after it.
+        const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        while !(self.must_stop)() {
+            let mut fds = [PollFd::new(&self.file, PollFlags::IN)];
+            match poll(&mut fds, Some(&MOMENT)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                ready => return ready.map_err(io::Error::from).and_then(|_| self.file.read(bytes)),
             }
-            None => &line,
-        };
-        if key.is_empty() {
-            into.census.empty_lines += 1;
-        } else if !into.take(key) {
-            break;
         }
+        Ok(0)
     }
-    Ok(())
 }
 
 /// Takes the path names under `root`, sorted within each directory, depth first. Links are keys
 /// like any other name, but are not followed, so the walk ends.
 fn below(root: &Path, limit: u32) -> Result<Keys> {
-    let mut collector = Collector::new(format!("path names under {}", root.display()), limit);
-    collector.take_below(root).map_err(|error| {
-        let hint = format!("cannot read {}; name a key file with --keys FILE", root.display());
-        Failure::io(hint, error)
-    })?;
-    collector.finish()
+    let shown = root.display();
+    let hint = format!("cannot read {shown}; name a key file with --keys FILE");
+    Keys::collected(format!("path names under {shown}"), limit, |all| {
+        all.take_below(root).map(drop).map_err(|error| Failure::io(hint, error))
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::os::fd::OwnedFd;
+    use std::process::{Command, Stdio};
+
     use super::*;
+    use crate::exit::Exit;
 
     fn from_bytes(bytes: &[u8], limit: u32) -> Result<Keys> {
-        let mut collector = Collector::new("test".to_owned(), limit);
-        lines(bytes, "test", &mut collector)?;
-        collector.finish()
+        Keys::collected("test".to_owned(), limit, |all| all.take_lines(bytes, "test"))
+    }
+
+    /// Ctrl-C was not looked at: `yes | rcu --keys -` went on for ever, and so did the wait for
+    /// words of a terminal.
+    #[test]
+    fn input_without_an_end_can_be_interrupted() {
+        let (silent, _writer) = io::pipe().unwrap();
+        let mut endless = Command::new("yes").stdout(Stdio::piped()).spawn().unwrap();
+        let endless_pipe = OwnedFd::from(endless.stdout.take().unwrap());
+        for pipe in [OwnedFd::from(silent), endless_pipe] {
+            let asked = Cell::new(0);
+            let must_stop = || asked.replace(asked.get() + 1) > 2;
+            let stopped = lines(Input { file: pipe.into(), must_stop }, "test", 10);
+            assert_eq!(stopped.unwrap_err().exit, Exit::Interrupted);
+        }
+        endless.wait().unwrap();
     }
 
     #[test]

@@ -88,12 +88,6 @@ impl Machine {
 
     /// Prints the machine, a line for each thing that matters.
     pub(crate) fn print(&self, output: &mut Output) {
-        output.heading("Machine");
-        output.entries(self.rows());
-    }
-
-    /// What there is to say, as pairs of a name and its value; the page prints them too.
-    pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
         let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
         let guest = if self.virtual_machine == Some(true) { ", virtual machine" } else { "" };
         let cache = |cache: &Cache| {
@@ -105,7 +99,8 @@ impl Machine {
         let rseq = self.rseq_bytes.map(|bytes| format!("yes, {bytes} bytes of features"));
         let membarrier =
             if self.membarrier.is_empty() { "none".to_owned() } else { self.membarrier.join(", ") };
-        vec![
+        output.heading("Machine");
+        output.entries([
             ("CPU", format!("{}{guest}", known(&self.model))),
             (
                 "CPUs",
@@ -117,7 +112,7 @@ impl Machine {
             ("fences", format!("{} (chosen by the library)", self.fences)),
             ("rseq", known(&rseq)),
             ("clock", format!("{}, steps of {} ns", known(&self.clock), self.clock_step_ns)),
-        ]
+        ]);
     }
 }
 

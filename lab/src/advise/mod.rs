@@ -81,7 +81,8 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit> {
     // A control group may allow less time than its CPUs have: then more threads never run at once.
     let cpus = available_parallelism().map_or(1, NonZero::get);
     let workload = args.workload.clone().resolve(cpus, args.quick)?;
-    let keys = keys::read(workload.keys.as_deref(), workload.keys_max)?;
+    let is_stopped = || output.interrupt.requested();
+    let keys = keys::read(workload.keys.as_deref(), workload.keys_max, is_stopped)?;
     check_memory(&machine, &workload, &keys)?;
     machine.print(output);
     let run = Run { start, args, machine: &machine, cpus: cpus as u32, workload, keys };

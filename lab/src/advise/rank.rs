@@ -1,6 +1,6 @@
 //! Who is first, and who cannot be told apart from whom.
 
-use bench::advise::{Design, Series, designs};
+use bench::advise::{About, Design, Series, designs};
 use bench::statistics::{OfRound, Ratio, Spread, of_rounds, spread};
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
@@ -8,7 +8,6 @@ use serde_json::json;
 
 use super::TEXTS;
 use super::decide::{BOUND_MAX_PERCENT, Standing, ZONE, advantage, lost_percent_at_most};
-use super::report::reason;
 use super::simplicity::demands;
 
 /// What designs are ranked by.
@@ -158,10 +157,11 @@ impl Place {
 impl Serialize for Place {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let design = self.design;
+        let About { family, idea, reader_cost, limits } = design.about;
         json!({
             "rank": self.rank,
             "name": design.name,
-            "family": design.about.family,
+            "family": family,
             "ours": design.ours,
             "index": design.index,
             "slices": self.slices.len(),
@@ -174,8 +174,8 @@ impl Serialize for Place {
             "update_latency_ns": self.update_ns,
             "unreclaimed_peak": self.unreclaimed_peak,
             "checksum_errors": self.checksum_errors,
-            "idea": design.about.idea,
-            "reason": reason(self),
+            "idea": idea,
+            "reason": format!("{reader_cost}. Not for: {limits}."),
         })
         .serialize(serializer)
     }

@@ -3,7 +3,6 @@
 //! The JSON document is made from the same [`Report`], and the page from what is said here, so that
 //! the three agree.
 
-use bench::advise::About;
 use bench::costs::Costs;
 use bench::slices::RunVerdict;
 use bench::statistics::Spread;
@@ -294,12 +293,6 @@ const STAR_LEGEND: &str = "* is equal to the best there, within 15 %.";
 
 /// What throughput is in.
 const THROUGHPUT: &str = "million operations per second";
-
-/// Why a design is where it is: what it asks of readers, and what else stands out.
-pub(super) fn reason(place: &Place) -> String {
-    let About { reader_cost, limits, .. } = place.design.about;
-    format!("{reader_cost}. Not for: {limits}.")
-}
 
 /// How many keys of what.
 fn describe_keys(keys: &Census) -> String {

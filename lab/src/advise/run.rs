@@ -111,8 +111,7 @@ impl Run<'_> {
         let choice = track.report.advice().first().map(|one| one.choice.design.name);
         let leaders = sweep::leaders(&track.report.tables[0].places, choice, self.args.quick);
         contenders.retain(|one| leaders.contains(one.design.name));
-        for (over, values) in self.sweeps() {
-            let own = over.of(&self.workload);
+        for (over, own, values) in self.sweeps() {
             let order = (over, sweep::running_order(&values, own));
             let load = (&self.workload, &tables[0]);
             let mut points = self.points(order, load, &mut contenders, track);
@@ -169,17 +168,17 @@ impl Run<'_> {
         }
     }
 
-    /// What the sweeps change, and the values that are tried.
-    fn sweeps(&self) -> Vec<(Over, Vec<f64>)> {
-        let threads = sweep::thread_counts(self.workload.threads, self.cpus);
-        let mut sweeps =
-            vec![(Over::ReadsPercent, sweep::read_shares(self.workload.reads_percent))];
-        sweeps.extend((!self.args.quick).then_some((Over::Threads, threads)));
-        if self.workload.kind == Kind::Queue {
-            // It has as many takers as it has givers.
-            sweeps[0].1.clear();
-        }
-        sweeps
+    /// What the sweeps change, what the workload itself has of it, and the values that are tried.
+    fn sweeps(&self) -> Vec<(Over, f64, Vec<f64>)> {
+        let Workload { reads_percent, threads, kind, .. } = self.workload;
+        // A queue has as many takers as it has givers.
+        let shares = match kind {
+            Kind::Queue => Vec::new(),
+            _ => sweep::read_shares(reads_percent),
+        };
+        let counts = sweep::thread_counts(threads, self.cpus);
+        let of_threads = (!self.args.quick).then_some((Over::Threads, threads.into(), counts));
+        [(Over::ReadsPercent, reads_percent, shares)].into_iter().chain(of_threads).collect()
     }
 
     /// A sweep has fewer and shorter rounds than the ranking: there are many points.
@@ -212,7 +211,7 @@ impl Run<'_> {
         let points = self.curve_points();
         total += self.sweep_rounds().duration(designs) * points;
         if points == 0 {
-            let points: usize = self.sweeps().iter().map(|(_, values)| values.len()).sum();
+            let points: usize = self.sweeps().iter().map(|(.., values)| values.len()).sum();
             let leaders = sweep::leaders_at_most(self.args.quick);
             total += self.sweep_rounds().duration(leaders) * points as u32;
         }

@@ -17,10 +17,6 @@ use crate::workload::Workload;
 /// Shares of reads that are tried, in per cent.
 const READ_SHARES: [f64; 5] = [100.0, 99.9, 99.0, 90.0, 50.0];
 
-/// How many designs go into a sweep. More take longer and tell less.
-const LEADERS_MAX: usize = 6;
-const LEADERS_MAX_QUICK: usize = 4;
-
 /// What is changed in a sweep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -75,14 +71,6 @@ pub(super) struct Flip {
 }
 
 impl Over {
-    /// What the workload itself has.
-    pub(super) fn of(self, workload: &Workload) -> f64 {
-        match self {
-            Over::ReadsPercent => workload.reads_percent,
-            Over::Threads => f64::from(workload.threads),
-        }
-    }
-
     /// The workload with this changed.
     pub(super) fn at(self, value: f64, workload: &Workload) -> Workload {
         let mut changed = workload.clone();
@@ -121,11 +109,9 @@ impl Over {
 
 /// The shares of reads that are tried, the workload's own among them, from most reads to least.
 pub(super) fn read_shares(own: f64) -> Vec<f64> {
-    let mut shares = READ_SHARES.to_vec();
-    if !shares.contains(&own) {
-        shares.push(own);
-    }
+    let mut shares = [&READ_SHARES[..], &[own]].concat();
     shares.sort_by(|a, b| b.total_cmp(a));
+    shares.dedup();
     shares
 }
 
@@ -182,9 +168,9 @@ pub(super) fn leaders(
     chosen
 }
 
-/// How many designs [`leaders`] chooses at most.
+/// How many designs [`leaders`] chooses at most. More take longer and tell less.
 pub(super) fn leaders_at_most(quick: bool) -> usize {
-    if quick { LEADERS_MAX_QUICK } else { LEADERS_MAX }
+    if quick { 4 } else { 6 }
 }
 
 /// Whether this is one lock around everything, the tool that everybody knows.
@@ -378,7 +364,7 @@ mod tests {
             assert!(holds(&|place| place.rank == 1));
             assert!(holds(&|place| place.design.ours));
             assert!(holds(&is_plain_lock));
-            assert!(chosen.len() <= LEADERS_MAX);
+            assert!(chosen.len() <= leaders_at_most(quick));
         }
     }
 

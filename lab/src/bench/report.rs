@@ -2,7 +2,7 @@
 
 use ::bench::statistics::{Ratio, Spread, difference_at_most};
 use ::bench::suites::Options;
-use ::bench::suites::promises::{Bound, Held, Verdict};
+use ::bench::suites::promises::{Against, Bound, Held, Verdict};
 use ::bench::suites::rounds::{self, Case, Metric, Series, Unit};
 use ::bench::units;
 use comfy_table::{Cell, Color};
@@ -194,8 +194,11 @@ fn promised(Verdict { promise, metric, base, best_of, ratio, .. }: &Verdict) -> 
         None if ratio.high.is_finite() => format!("{} … {}", figure(ratio.low), figure(ratio.high)),
         _ => interval(ratio),
     };
-    // Bounds are round numbers; printed as they are written.
-    let bound = |bound: f64| if base.is_some() { bound.to_string() } else { figure(bound) };
+    let bound = |bound: f64| match promise.against {
+        Against::Nothing => number_of(metric, bound),
+        // Of a ratio, also where there is none. Bounds are round numbers; printed as written.
+        _ => bound.to_string(),
+    };
     let target = match promise.bound {
         Bound::AtMost(most) => format!("at most {}", bound(most)),
         Bound::AtLeast(least) => format!("at least {}", bound(least)),
@@ -280,7 +283,7 @@ fn target(Verdict { promise, metric, base, best_of, ratio, held }: &Verdict) -> 
 #[cfg(test)]
 mod tests {
     use ::bench::slices::Missing;
-    use ::bench::suites::promises::{Against, Promise};
+    use ::bench::suites::promises::Promise;
 
     use super::*;
 
@@ -395,22 +398,30 @@ mod tests {
             or_at_most: Some(25.0),
         };
         let ratio = Ratio { median: 0.5, low: 0.25, high: 0.75 };
-        let of = |base: Option<&'static str>| {
-            let best_of = base.map(|_| 7);
+        let of = |against, base: Option<&'static str>| {
+            let (promise, best_of) = (Promise { against, ..promise }, base.map(|_| 7));
             let verdict =
                 Verdict { promise, metric: METRIC, base, best_of, ratio, held: Held::Missed };
             promised(&verdict).join(" | ")
         };
         assert_eq!(
-            of(Some("sdd")),
+            of(Against::Best, Some("sdd")),
             "call/enqueue, call:\nquiescence / sdd, the best of 7 rivals | 0.50 | 0.25 … 0.75 | \
              at most 0.125, or 25.0 ns"
         );
         assert_eq!(
-            of(None),
+            of(Against::Nothing, None),
             "call/enqueue, call: quiescence | 0.50 ns | 0.25 ns … 0.75 ns | \
              at most 0.12 ns, or 25.0 ns"
         );
+        // The bound of a ratio was printed as nanoseconds where there was no rival to compare with.
+        for against in [Against::Best, Against::Rival("sdd")] {
+            assert_eq!(
+                of(against, None),
+                "call/enqueue, call: quiescence | 0.50 ns | 0.25 ns … 0.75 ns | \
+                 at most 0.125, or 25.0 ns"
+            );
+        }
     }
 
     fn written(cases: &[Case]) -> Value {

@@ -130,7 +130,11 @@ impl Contest {
             }
             let before = Instant::now();
             let late = |failure: Failure| match failure.exit {
-                Exit::Interrupted if limits.is_over() => too_late(&load),
+                _ if output.interrupt.requested() => Failure::interrupted(),
+                Exit::Interrupted if limits.is_over() => Failure::undecided(format!(
+                    "{load}: time ran out before each load was measured once; give --time more, or \
+                     fewer loads"
+                )),
                 _ => failure,
             };
             let base = self.base.run(&load, 0, limits.until).map_err(as_usage).map_err(late)?;
@@ -166,7 +170,7 @@ impl Contest {
     pub(super) fn run(&mut self, limits: Limits, output: &mut Output) -> Result<()> {
         let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
         let (mut rounds, mut look) = (0, next_look(0));
-        'rounds: while rounds < limits.rounds_max && !self.is_decided() {
+        'rounds: while rounds < limits.rounds_max && !self.matches.iter().all(Match::is_decided) {
             let before = Instant::now();
             for number in 0..self.matches.len() {
                 if self.matches[number].is_decided() {
@@ -234,10 +238,6 @@ impl Contest {
 
     pub(super) fn pairs(&self) -> impl Iterator<Item = &Pair> {
         self.matches.iter().flat_map(|each| &each.pairs)
-    }
-
-    fn is_decided(&self) -> bool {
-        self.matches.iter().all(Match::is_decided)
     }
 
     /// The verdict on all figures that decide: the worst of them.
@@ -318,11 +318,6 @@ fn pairs(keys: Vec<Key>, metrics: &[String]) -> Vec<Pair> {
         is_metric && (key.ours || !any_ours)
     };
     keys.into_iter().map(|key| Pair { decides: decides(&key), ..Pair::new(key) }).collect()
-}
-
-fn too_late(load: &Load) -> Failure {
-    let few = format!("{load}: time ran out before each load was measured once");
-    Failure::undecided(format!("{few}; give --time more, or fewer loads"))
 }
 
 /// The base is what is known to work: if it does not, then the words are wrong.

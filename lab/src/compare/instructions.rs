@@ -146,26 +146,24 @@ impl Counter {
     }
 }
 
-/// The paths that a program knows.
-fn known(program: &Program) -> Result<Vec<String>, String> {
+/// The paths that a program knows; fails with the exit code `wrong`.
+fn known(program: &Program, wrong: Exit) -> Result<Vec<String>> {
     let output = load::run(Command::new(&program.path).arg("paths"));
-    let output = output.map_err(|failure| failure.to_string())?;
+    let output = output.map_err(|failure| Failure { exit: wrong, ..failure })?;
     if !output.status.success() {
         let path = program.path.display();
-        return Err(format!(
-            "{path} has no command that runs single paths: it is older than --instructions; \
-             compare times with it, without this option"
-        ));
+        let why = "it is older than --instructions; compare times with it, without this option";
+        let message = format!("{path} has no command that runs single paths: {why}");
+        return Err(Failure::because(wrong, message));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// Compares the paths that both programs know, or those that are asked for.
-pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page) -> Result<Exit> {
-    let base = Program::at(base, Exit::Usage)?;
-    let old = known(&base).map_err(Failure::usage)?;
-    let mut paths = known(&new).map_err(Failure::undecided)?;
+/// The paths that are compared, and what counts.
+fn prepared(args: &CompareArgs, base: &Program, new: &Program) -> Result<(Vec<String>, Counter)> {
+    let old = known(base, Exit::Usage)?;
+    let mut paths = known(new, Exit::Undecided)?;
     let is_asked = |path: &String| args.paths.is_empty() || args.paths.contains(path);
     paths.retain(|path| old.contains(path) && is_asked(path));
     if let Some(path) = args.paths.iter().find(|path| !paths.contains(path)) {
@@ -175,21 +173,35 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
     if paths.is_empty() {
         return Err(Failure::undecided("the two sides have no path in common"));
     }
-    let by = Counter::find()?;
+    Ok((paths, Counter::find()?))
+}
+
+/// Compares the paths that both programs know, or those that are asked for.
+pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page) -> Result<Exit> {
+    let base = Program::at(base, Exit::Usage)?;
+    let prepared = prepared(args, &base, &new);
+    // Whatever else Ctrl-C did to who was asked.
+    if page.interrupt.requested() {
+        return Err(Failure::interrupted());
+    }
+    let (paths, by) = prepared?;
     let [mut old_way, mut new_way] = [String::new(), String::new()];
     let rule = Rule { threshold_percent: args.threshold, figures: paths.len() };
     let mut pairs = Vec::new();
     // About what a path takes with Valgrind, on both sides.
     let each = Duration::from_secs(3);
     page.progress.begin(each * paths.len() as u32);
-    for path in paths {
-        if page.must_stop() {
-            break;
-        }
+    'paths: for path in paths {
         page.progress.announce(&path);
         let mut pair = Pair::new(key(path));
         while pair.base.len() < COUNTS_MAX && pair.verdict != Verdict::Same {
-            let (old, new) = (by.each(&base, &pair.key.case)?, by.each(&new, &pair.key.case)?);
+            let old = by.each(&base, &pair.key.case);
+            let both = old.and_then(|old| Ok((old, by.each(&new, &pair.key.case)?)));
+            // Whatever else Ctrl-C did to what counts.
+            if page.must_stop() {
+                break 'paths;
+            }
+            let (old, new) = both?;
             pair.base.push(old.0);
             pair.new.push(new.0);
             (old_way, new_way) = (old.1, new.1);

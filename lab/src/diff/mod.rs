@@ -119,13 +119,15 @@ fn measure(args: &DiffArgs, [a, b]: [Input; 2], output: &mut Output) -> Result<R
     };
     let sampler = LazyCell::new(|| args.sampler.unwrap_or_else(Sampler::choose));
     let mut side = |name: &String, input, work: Option<u64>| {
-        let (profile, told) = match input {
-            Input::File(profile) => (profile, Run::default()),
-            Input::Load(load, program) => sampler.sample(&load, &program)?,
+        let sampled = match input {
+            Input::File(profile) => Ok((profile, Run::default())),
+            Input::Load(load, program) => sampler.sample(&load, &program),
         };
+        // Whatever else Ctrl-C did to the load.
         if output.interrupt.requested() {
             return Err(Failure::interrupted());
         }
+        let (profile, told) = sampled?;
         let profile = match &args.within {
             None => profile,
             Some(part) => profile.within(part),

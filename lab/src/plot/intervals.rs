@@ -94,12 +94,11 @@ impl Scale {
     /// Where a value stands between the first mark and the last, from 0 to 1.
     pub(crate) fn share(self, marks: &[f64], value: f64) -> f64 {
         let (Some(&first), Some(&last)) = (marks.first(), marks.last()) else { return 0.0 };
-        let [first, last, at] = [first, last, value].map(|value| self.place(value));
+        let [first, last, at] = [first, last, value].map(|value| match self {
+            Scale::Logarithmic => value.max(f64::MIN_POSITIVE).log10(),
+            _ => value,
+        });
         ((at - first) / (last - first)).clamp(0.0, 1.0)
-    }
-
-    fn place(self, value: f64) -> f64 {
-        if self == Scale::Logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value }
     }
 
     /// The marks, from the first to the last: all values lie between them.

@@ -76,12 +76,12 @@ fn booted(row: &Row) -> Option<&'static Booted> {
 pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result<Exit> {
     let is_asked =
         |part: &&Part| sources.is_empty() || sources.iter().any(|own| own == part.source);
-    let parts: Vec<&Part> = replay::PARTS.iter().filter(is_asked).collect();
-    let variations: Vec<(&Part, Variation)> = parts
-        .iter()
-        .filter(|_| vary)
-        .flat_map(|part| (part.variations)().into_iter().map(move |variation| (*part, variation)))
-        .collect();
+    let parts: Vec<&'static Part> = replay::PARTS.iter().filter(is_asked).collect();
+    let of_part = |part: &'static Part| (part.variations)().into_iter().map(move |one| (part, one));
+    let varying = parts.iter().copied().filter(|_| vary);
+    let variations: Vec<_> = varying.flat_map(of_part).collect();
+    // Kept for ever: a replay that Ctrl-C leaves behind goes on with them.
+    let variations: &'static [(&Part, Variation)] = variations.leak();
     let as_it_is = parts.iter().map(|part| job(part, part.source.to_owned(), part.rows));
     let changed = variations
         .iter()
@@ -109,7 +109,7 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
         vary::print(&varied, output);
     }
     broken.iter().for_each(|text| output.note(text));
-    Ok(super::exit(output, !broken.is_empty()))
+    Ok(output.exit(if broken.is_empty() { Exit::Ok } else { Exit::Violation }))
 }
 
 /// The source of the engines over CPUs.
@@ -133,11 +133,11 @@ fn curves_over_cpus(output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-fn job<'a>(
+fn job(
     part: &Part,
     what: String,
-    rows: impl Fn() -> Vec<Row> + Sync + 'a,
-) -> Job<'a, Vec<Row>> {
+    rows: impl Fn() -> Vec<Row> + Send + Sync + 'static,
+) -> Job<Vec<Row>> {
     Job {
         name: format!("replaying {what}"),
         about: Duration::from_millis(part.about_ms),

@@ -37,16 +37,17 @@ struct Run {
     sets: Vec<(String, u64)>,
 }
 
-fn job(run: &Run) -> Job<'_, Report> {
+fn job(run: &Run) -> Job<Report> {
+    let options = run.options.clone();
+    let calls = u64::from(options.calls);
     Job {
         name: format!("SRCU, {}", run.variant),
         // A run that never sleeps takes longest; most sleep.
-        about: Duration::from_micros(20 * u64::from(run.options.calls))
-            .max(Duration::from_millis(1)),
-        run: Box::new(|at| {
-            let progress = &mut |calls| at(u64::from(calls), run.options.calls.into());
+        about: Duration::from_micros(20 * calls).max(Duration::from_millis(1)),
+        run: Box::new(move |at| {
+            let progress = &mut |made| at(u64::from(made), calls);
             // What is impossible was refused before anything ran.
-            run_with_progress(&run.options, progress).ok().flatten()
+            run_with_progress(&options, progress).ok().flatten()
         }),
     }
 }

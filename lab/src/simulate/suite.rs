@@ -41,7 +41,7 @@ struct Recorded {
 static RECORDED: LazyLock<Recorded> = LazyLock::new(|| data::read_toml(include_str!("suite.toml")));
 
 /// A run with these options, which can be simulated.
-pub(super) fn job(name: String, options: Options) -> Job<'static, Report> {
+pub(super) fn job(name: String, options: Options) -> Job<Report> {
     Job {
         name,
         // Most of them take as long as a few hundredths of their virtual time.
@@ -84,7 +84,7 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
         let (case, aim) = (judged.case.workload.name, &RECORDED.words[&target.aim][0]);
         output.note(format!("{case}: {aim} was met when it was recorded"));
     }
-    Ok(super::exit(output, !broken.is_empty()))
+    Ok(output.exit(if broken.is_empty() { Exit::Ok } else { Exit::Violation }))
 }
 
 /// The cases that were asked for.
@@ -102,7 +102,7 @@ fn cases(args: &SimulateArgs) -> Result<Vec<Case>> {
 }
 
 /// Each case with each engine.
-fn jobs(cases: &[Case]) -> Vec<Job<'static, Report>> {
+fn jobs(cases: &[Case]) -> Vec<Job<Report>> {
     let of = |case: &Case| {
         let of_engine = |name: &str| {
             let algorithm = Algorithm::named(name).expect("each name is known");

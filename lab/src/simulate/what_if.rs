@@ -22,16 +22,15 @@ fn name(Run { setup, engine, workload, .. }: &Run) -> String {
     format!("{} on {} CPUs, {}", engine.name(), setup.cpus, workload.name())
 }
 
-pub(super) fn job(run: &Run) -> Job<'_, Report> {
-    let Run { setup, engine, workload, .. } = run;
-    let end = setup.end();
+pub(super) fn job(run: &Run) -> Job<Report> {
+    let Run { setup, engine, workload, .. } = run.clone();
     Job {
         name: name(run),
-        about: product::about(setup, engine, workload),
+        about: product::about(&setup, &engine, &workload),
         run: Box::new(move |at| {
-            let progress = &mut |now| at(now, end);
+            let progress = &mut |now| at(now, setup.end());
             // What is impossible was refused before anything ran.
-            run_with_progress(setup, engine, workload, progress).ok().flatten()
+            run_with_progress(&setup, &engine, &workload, progress).ok().flatten()
         }),
     }
 }
@@ -79,7 +78,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     for fault in &faults {
         output.note(fault);
     }
-    Ok(super::exit(output, !faults.is_empty()))
+    Ok(output.exit(if faults.is_empty() { Exit::Ok } else { Exit::Violation }))
 }
 
 /// Engines at fault: those that wanted callbacks run too early, or that no thread had queued.

@@ -91,18 +91,13 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result {
             view::lines(&earlier, &later, order, output);
             return Ok(());
         }
-        clear().map_err(|error| Failure::io("cannot write to standard output", error))?;
+        // The terminal's window begins anew.
+        let cleared = io::stdout().write_all(b"\x1b[H\x1b[2J").and_then(|()| io::stdout().flush());
+        cleared.map_err(|error| Failure::io("cannot write to standard output", error))?;
         view::process(&earlier, &later, order, output);
         output.line("q ends this, s sorts.");
         earlier = later;
     }
-}
-
-/// Begins the terminal's window anew.
-fn clear() -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(b"\x1b[H\x1b[2J")?;
-    stdout.flush()
 }
 
 fn document(answers: &[Process], output: &mut Output) {

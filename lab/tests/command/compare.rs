@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::common::expect::skip;
 use crate::common::schema::{accepted_changes, hold};
-use crate::common::{documented, expect_code, fails, file, json, prints, rcu, run, told};
+use crate::common::{documented, expect_code, fails, file, json, of_mode, prints, rcu, run, told};
 
 /// A program that writes the document of a benchmark with these nanoseconds, by whatever words it
 /// is run; each run in this directory adds another digit, as noise does.
@@ -49,15 +49,6 @@ fn prepared(directory: &Path, name: &str, words: &str, spreads: &[(&str, String)
 fn executable(directory: &Path, name: &str, text: impl AsRef<str>) -> PathBuf {
     let version = "#!/bin/sh\n[ \"$1\" = --version ] && echo rcu 0.1.0 && exit\n";
     of_mode(directory, name, 0o755, &text.as_ref().replacen("#!/bin/sh\n", version, 1))
-}
-
-/// A file of this mode, written by a process of its own: a child that another test forks meanwhile
-/// would inherit a descriptor that is open for writing, and the file could not be run (ETXTBSY).
-fn of_mode(directory: &Path, name: &str, mode: u32, text: &str) -> PathBuf {
-    let (from, path) = (file(directory, &format!("{name}.txt"), text), directory.join(name));
-    let mut install = Command::new("install");
-    assert!(install.arg(format!("-m{mode:o}")).args([&from, &path]).status().unwrap().success());
-    path
 }
 
 /// The comparison of two programs.
@@ -393,6 +384,42 @@ fn instructions_are_counted_by_what_can_count_here() {
     fails(&count(directory, "old", "other", &[]), 125, "no path in common");
     for (base, candidate, code) in [("ancient", "old", 2), ("old", "ancient", 125)] {
         fails(&count(directory, base, candidate, &[]), code, "no command that runs single paths");
+    }
+}
+
+/// A program that the signal ended was a comparison that cannot be decided, or wrong words.
+#[test]
+fn ctrl_c_in_a_first_run_is_no_verdict() {
+    let directory = tempfile::tempdir().unwrap();
+    let good = program(directory.path(), "good", &[("quiescence", 1000)]);
+    let ends = executable(directory.path(), "ends", "#!/bin/sh\nkill -INT $PPID\nexit 1\n");
+    for (base, candidate) in [(&good, &ends), (&ends, &good)] {
+        fails(&pair(base, candidate).output().unwrap(), 130, "interrupted before");
+    }
+}
+
+/// It was a comparison that cannot be decided: a bisection skipped the commit, and went on.
+#[test]
+fn ctrl_c_while_instructions_are_counted_is_no_verdict() {
+    let directory = tempfile::tempdir().unwrap();
+    executable(directory.path(), "old", "#!/bin/sh\n[ $# = 1 ] && echo read");
+    let valgrind = "#!/bin/sh\nfor last; do :; done\n\
+                    [ \"$last\" = true ] && echo '==1== Collected : 1000' >&2 && exit\n\
+                    kill -INT $PPID\nexit 1";
+    executable(directory.path(), "valgrind", valgrind);
+    fails(&count(directory.path(), "old", "old", &[]), 130, "interrupted before");
+}
+
+/// The programs were called old, or what counts was called missing.
+#[test]
+fn ctrl_c_before_instructions_are_counted_is_no_verdict() {
+    let directory = tempfile::tempdir().unwrap();
+    let ends = "#!/bin/sh\nkill -INT $PPID\nexit 1\n";
+    executable(directory.path(), "ends", ends);
+    executable(directory.path(), "old", "#!/bin/sh\n[ $# = 1 ] && echo read");
+    executable(directory.path(), "valgrind", ends);
+    for (base, candidate) in [("ends", "old"), ("old", "ends"), ("old", "old")] {
+        fails(&count(directory.path(), base, candidate, &[]), 130, "interrupted before");
     }
 }
 

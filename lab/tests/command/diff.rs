@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use crate::common::{documented, expect_code, file, json, rcu, refused, told};
+use crate::common::{documented, expect_code, fails, file, json, of_mode, rcu, refused, told};
 
 const BEFORE: &str = "main;read 60\nmain;lock 40\n";
 const AFTER: &str = "main;read 60\nmain;lock;wait 140\n";
@@ -99,4 +99,15 @@ fn loads_are_sampled_and_their_cost_is_shared_out() {
         let sum: f64 = functions.iter().map(|each| each[number].as_f64().unwrap()).sum();
         assert!((sum / cost - 1.0).abs() < 1e-6, "{sum} of {cost}");
     }
+}
+
+/// What the signal did to the load was told, as if the words were wrong.
+#[test]
+fn a_load_that_ctrl_c_ended_was_called_wrong() {
+    let directory = tempfile::tempdir().unwrap();
+    let text =
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo rcu 0.1.0 && exit\nkill -INT $PPID\nexit 1\n";
+    let program = of_mode(directory.path(), "program", 0o755, text);
+    let mut command = rcu(["diff", "--sampler", "signal", "bench read", "bench read"]);
+    fails(&command.arg("--program-a").arg(program).output().unwrap(), 130, "interrupted before");
 }

@@ -121,7 +121,7 @@ fn every_document_says_where_it_comes_from() {
 #[test]
 fn where_there_is_no_membarrier_readers_are_said_to_fence() {
     for (fences, is_said) in [("portable", true), ("", false)] {
-        let mut command = tiny_of(false, &["--kind", "config", "--json", "-"]);
+        let mut command = tiny_of(false, &["--rounds", "1", "--kind", "config", "--json", "-"]);
         if is_said {
             command.env("QUIESCENCE_FENCES", fences);
         }

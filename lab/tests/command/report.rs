@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use crate::common::schema::hold;
 use crate::common::{TINY, advised, documented, expect_code, file, json, rcu, tiny, tiny_of};
+use bench::advise::{Design, KeyIndex, Workload};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -42,69 +43,96 @@ fn has_every_leaf(report: &Value) {
     }
 }
 
+/// What is run for this workload, as a document has it.
+fn measured(workload: &Value) -> Workload {
+    let (has_limit, is_exact) = (!workload["limit"].is_null(), workload["exact"] == true);
+    match workload["kind"].as_str().unwrap() {
+        "table" if workload["churn_percent"].as_f64() > Some(0.0) => Workload::Churn,
+        "table" => Workload::Table,
+        "config" | "reference" => Workload::Config,
+        "counter" if has_limit => Workload::LimitCounter,
+        "counter" if is_exact => Workload::ExactCounter,
+        "counter" => Workload::Counter,
+        "queue" => Workload::Queue,
+        "ids" => Workload::Ids,
+        other => panic!("{other} is no kind"),
+    }
+}
+
+/// Each workload that is shipped, and those of which there is none.
 #[test]
 fn json_on_standard_output_is_alone_there_and_has_every_design() {
-    use bench::advise::{Design, KeyIndex, Workload};
-    for (arguments, workload) in [
-        ("table", Workload::Table),
-        ("table --churn 50", Workload::Churn),
-        ("config", Workload::Config),
-        ("counter", Workload::Counter),
-        ("counter --exact", Workload::ExactCounter),
-        ("counter --limit 100", Workload::LimitCounter),
-        ("queue", Workload::Queue),
-        ("ids", Workload::Ids),
-        ("reference", Workload::Config),
-    ] {
-        let arguments: Vec<&str> = arguments.split(' ').collect();
-        let kind = arguments[0];
-        let all = [&["--json", "-", "--kind"][..], &arguments].concat();
-        let has_keys = ["table", "ids"].contains(&kind);
-        let (stdout, is_noisy) = advised(&tiny_of(has_keys, &all).output().unwrap());
+    let shipped = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../workloads")).unwrap();
+    let shipped = shipped.map(|entry| {
+        let path = entry.unwrap().path().into_os_string().into_string().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with('#'), "{path} says nothing about itself");
+        let kind = text.lines().find_map(|line| line.strip_prefix("kind = \"")?.strip_suffix('"'));
+        (kind.expect("it has a kind").to_owned(), vec!["--workload".to_owned(), path])
+    });
+    let others = ["table", "counter --exact", "reference"].map(|words| {
+        let words: Vec<String> = format!("--kind {words}").split(' ').map(str::to_owned).collect();
+        (words[1].clone(), words)
+    });
+    let (mut count, mut run) = (0, BTreeSet::new());
+    for (kind, words) in shipped.chain(others) {
+        let words: Vec<&str> = words.iter().map(String::as_str).chain(["--json", "-"]).collect();
+        let has_keys = ["table", "ids"].contains(&&*kind);
+        let (stdout, is_noisy) = advised(&tiny_of(has_keys, &words).output().unwrap());
         let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
         hold(&report);
-        assert_eq!(
-            (&report["schema"], &report["version"]),
-            (&"quiescence/advise".into(), &2.into())
-        );
-        let expected: BTreeSet<&str> =
-            bench::advise::designs(workload).iter().map(|design| design.name).collect();
-        let ranked = names(&report["designs"]);
-        // On a machine that does something else some may have no figure.
-        assert_eq!(&ranked | &names(&report["unranked"]), expected);
+        has_every_design(&report, is_noisy);
         assert_eq!(report["workload"]["kind"], kind);
-        assert_eq!(report["decision"].is_null(), !["counter", "reference"].contains(&kind));
-        has_every_leaf(&report);
-        let program = report["program"].as_str();
-        assert_eq!(program.is_some_and(|text| text.contains("fn main()")), !is_noisy);
-        assert_eq!(report["too_noisy"].is_null(), !is_noisy);
-        let disclosed = report["disclosures"].to_string();
-        // It is said of those that are ranked: on a busy machine that may be none.
-        let is_fixed = |design: &&Design| design.index == Some(KeyIndex::Fixed);
-        let mut fixed = bench::advise::designs(workload).iter().filter(is_fixed);
-        assert_eq!(fixed.clone().count() > 0, workload == Workload::Table);
-        assert_eq!(disclosed.contains("fixed index"), fixed.any(|one| ranked.contains(one.name)));
-        assert_eq!(disclosed.contains("Left out: mutex-per-value"), workload == Workload::Churn);
-        assert_eq!(
-            (&report["checksum_errors"], &report["interrupted"]),
-            (&0.into(), &false.into())
-        );
-        for design in report["designs"].as_array().unwrap() {
-            let throughput = &design["operations_per_second"];
-            assert!(throughput["high"].as_f64() >= throughput["median"].as_f64(), "{design}");
-        }
-        if let Some(first) = report["designs"].as_array().unwrap().first() {
-            assert!(first["operations_per_second"]["high"].as_f64().unwrap() > 0.0);
-            assert_eq!(first["rank"], 1);
-        }
-        assert!(!report["recommendation"].as_array().unwrap().is_empty());
+        count += 1;
+        run.insert(format!("{:?}", measured(&report["workload"])));
     }
+    assert!(count >= 6 + 3, "{count} workloads");
+    assert_eq!(run, Workload::ALL.iter().map(|one| format!("{one:?}")).collect());
+}
+
+/// A document of `rcu advise`, which was too noisy for advice or was not.
+fn has_every_design(report: &Value, is_noisy: bool) {
+    let (workload, kind) = (measured(&report["workload"]), report["workload"]["kind"].as_str());
+    assert_eq!((&report["schema"], &report["version"]), (&"quiescence/advise".into(), &2.into()));
+    let value_bytes = report["workload"]["value_bytes"].as_u64().unwrap() as usize;
+    let fits = |design: &&Design| design.value_bytes_max.is_none_or(|most| value_bytes <= most);
+    let designs = bench::advise::designs(workload).iter().filter(fits);
+    let expected: BTreeSet<&str> = designs.clone().map(|design| design.name).collect();
+    let ranked = names(&report["designs"]);
+    // On a machine that does something else some may have no figure.
+    assert_eq!(&ranked | &names(&report["unranked"]), expected);
+    let has_tree = [Some("counter"), Some("reference")].contains(&kind);
+    assert_eq!(report["decision"].is_null(), !has_tree);
+    has_every_leaf(report);
+    let program = report["program"].as_str();
+    assert_eq!(program.is_some_and(|text| text.contains("fn main()")), !is_noisy);
+    assert_eq!(report["too_noisy"].is_null(), !is_noisy);
+    let disclosed = report["disclosures"].to_string();
+    // It is said of those that are ranked: on a busy machine that may be none.
+    let mut fixed = designs.filter(|design| design.index == Some(KeyIndex::Fixed));
+    assert_eq!(fixed.clone().count() > 0, workload == Workload::Table);
+    assert_eq!(disclosed.contains("fixed index"), fixed.any(|one| ranked.contains(one.name)));
+    assert_eq!(disclosed.contains("Left out: mutex-per-value"), workload == Workload::Churn);
+    assert_eq!((&report["checksum_errors"], &report["interrupted"]), (&0.into(), &false.into()));
+    for design in report["designs"].as_array().unwrap() {
+        let throughput = &design["operations_per_second"];
+        assert!(throughput["high"].as_f64() >= throughput["median"].as_f64(), "{design}");
+    }
+    if let Some(first) = report["designs"].as_array().unwrap().first() {
+        assert!(first["operations_per_second"]["high"].as_f64().unwrap() > 0.0);
+        assert_eq!(first["rank"], 1);
+    }
+    assert!(!report["recommendation"].as_array().unwrap().is_empty());
 }
 
 #[test]
 fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
-    let (output, report) = documented(rcu(TINY).arg("--quick"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("page.html");
+    let (output, report) = documented(rcu(TINY).args(["--quick", "--html"]).arg(&path));
     let (stdout, is_noisy) = advised(&output);
+    has_whole_page(&std::fs::read_to_string(path).unwrap(), &report);
+    assert_eq!(report["sweeps"].as_array().unwrap().len(), usize::from(!is_noisy));
     let stderr = String::from_utf8(output.stderr).unwrap();
     for expected in
         ["Machine", "2005", "Workload: built-in", "This run was ", "Ranking", "Recommendation"]
@@ -133,17 +161,11 @@ fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
 fn the_page_is_self_contained_and_light_and_dark() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("page.html");
-    let mut command = rcu(TINY);
-    let (output, report) = documented(command.args(["--skip", "costs", "--html"]).arg(&path));
+    // Of a kind with few designs.
+    let mut command = rcu(TINY.iter().chain(&["--kind", "ids", "--skip", "costs", "--html"]));
+    let (output, report) = documented(command.arg(&path));
     let ((_, is_noisy), page) = (advised(&output), std::fs::read_to_string(path).unwrap());
-    // Of many without a figure for one reason the page has the number.
-    for name in names(&report["designs"]) {
-        assert!(page.contains(name), "{name} is missing");
-    }
-    for absent in ["http:", "https:", "<script", "src=", "href=", "@import", "url("] {
-        assert!(!page.contains(absent), "{absent} in a page that should need nothing");
-    }
-    assert!(page.contains("prefers-color-scheme: dark"));
+    has_whole_page(&page, &report);
     let sweeps = report["sweeps"].as_array().unwrap();
     assert_eq!(sweeps.len(), if is_noisy { 0 } else { 2 });
     // Threads are swept, too, unless in a hurry.
@@ -154,19 +176,33 @@ fn the_page_is_self_contained_and_light_and_dark() {
         let counts: BTreeSet<u64> = points.map(|p| p["value"].as_f64().unwrap() as u64).collect();
         assert!(counts.contains(&1) && counts.contains(&own), "{counts:?}");
     }
+}
+
+/// Needs nothing else, and has each design and a plot of each sweep.
+fn has_whole_page(page: &str, report: &Value) {
+    // Of many without a figure for one reason the page has the number.
+    for name in names(&report["designs"]) {
+        assert!(page.contains(name), "{name} is missing");
+    }
+    for absent in ["http:", "https:", "<script", "src=", "href=", "@import", "url("] {
+        assert!(!page.contains(absent), "{absent} in a page that should need nothing");
+    }
+    assert!(page.contains("prefers-color-scheme: dark"));
+    let sweeps = report["sweeps"].as_array().unwrap();
     // On a busy machine nothing may be known of a point, or of all of them.
     let is_known = |point: &Value| !point["designs"].as_array().unwrap().is_empty();
     let is_whole = |sweep: &&Value| sweep["points"].as_array().unwrap().len() > 1;
     let is_line = |sweep: &&Value| sweep["points"].as_array().unwrap().iter().any(is_known);
-    assert!(sweeps.iter().all(|sweep| is_whole(&sweep)) || is_cut_short(&report));
+    assert!(sweeps.iter().all(|sweep| is_whole(&sweep)) || is_cut_short(report));
     let lines = sweeps.iter().filter(is_whole).filter(is_line).count();
     let says_values = page.contains(" million operations per second</title></circle>");
     assert!(says_values || lines == 0, "points say values");
     // Without a slice that counts there is nothing to draw, or no latency.
     let designs = report["designs"].as_array().unwrap();
     let latency = designs.iter().any(|design| !design["update_latency_ns"].is_null());
-    let plots = usize::from(!designs.is_empty()) + usize::from(latency) + lines;
-    assert_eq!(page.matches("<svg").count(), plots, "throughput, latency, and the sweeps");
+    let others = [!report["costs"].is_null(), !designs.is_empty(), latency].map(usize::from);
+    let plots = others.iter().sum::<usize>() + lines;
+    assert_eq!(page.matches("<svg").count(), plots, "costs, throughput, latency, and the sweeps");
     assert!(!page.contains("NaN") && !page.contains("inf\""), "a plot without a number");
 }
 
@@ -222,22 +258,6 @@ fn without_slices_that_count_all_are_ranked_by_cpu_time() {
     hold(&report);
     assert_eq!(report["ranked_by"], "cpu");
     assert!(report["simplicity"][0]["because"].is_string());
-}
-
-#[test]
-fn every_shipped_workload_runs() {
-    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../workloads");
-    let mut count = 0;
-    for entry in std::fs::read_dir(shipped).unwrap() {
-        let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with('#'), "{} says nothing about itself", path.display());
-        let has_keys = ["table", "ids"].iter().any(|kind| text.contains(&format!("\"{kind}\"\n")));
-        let words = ["--workload", path.to_str().unwrap()];
-        advised(&tiny_of(has_keys, &words).output().unwrap());
-        count += 1;
-    }
-    assert!(count >= 6, "{count} workloads");
 }
 
 /// Runs for hours, unless something ends it.

@@ -393,3 +393,21 @@ fn a_run_of_srcu_ignored_ctrl_c_and_its_document_had_not_its_schema() {
     let runs = list(&document["runs"]);
     assert!(runs.iter().any(|run| run["report"].is_null()), "{document}");
 }
+
+/// A replay was run to its end, which takes that of 2014 a minute and a half.
+#[test]
+fn ctrl_c_did_not_end_a_replay() {
+    let mut command = rcu(["simulate", &format!("--published={SLOW}"), "--json", "-"]);
+    let child = command.stdout(std::process::Stdio::piped()).spawn().expect("it starts");
+    // It has begun when there is a thread for it.
+    let threads = format!("/proc/{}/task", child.id());
+    while std::fs::read_dir(&threads).expect("it goes on").count() < 2 {
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).expect("the child is there");
+    let output = child.wait_with_output().expect("the child ends");
+    assert_eq!(output.status.code(), Some(130));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
+    hold(&document);
+    assert_eq!((&document["interrupted"], list(&document["rows"])), (&true.into(), &[][..]));
+}

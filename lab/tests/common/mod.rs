@@ -52,12 +52,13 @@ pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output 
     rcu(args).output().expect("the command starts")
 }
 
-/// A tiny run of `rcu advise` with nothing but the ranking, and the leaves that it does not decide.
+/// A run of `rcu advise` that is as short as it can be: one round, which decides nothing.
 pub(crate) fn tiny(args: &[&str]) -> Command {
-    tiny_of(true, args)
+    tiny_of(true, &[&["--rounds", "1"], args].concat())
 }
 
-/// The same of a kind that may have no keys.
+/// A tiny run of `rcu advise` with nothing but the ranking, and the leaves that it does not decide,
+/// of a kind that may have no keys.
 pub(crate) fn tiny_of(has_keys: bool, args: &[&str]) -> Command {
     let tiny = if has_keys { &TINY } else { WITHOUT_KEYS };
     rcu(tiny.iter().chain(&["--quick", "--skip", "costs", "--skip", "sweep"]).chain(args))
@@ -108,6 +109,15 @@ pub(crate) fn documented(command: &mut Command) -> (Output, Value) {
 pub(crate) fn file(directory: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = directory.join(name);
     std::fs::write(&path, bytes).expect("the file can be written");
+    path
+}
+
+/// A file of this mode, written by a process of its own: a child that another test forks meanwhile
+/// would inherit a descriptor that is open for writing, and the file could not be run (ETXTBSY).
+pub(crate) fn of_mode(directory: &Path, name: &str, mode: u32, text: &str) -> PathBuf {
+    let (from, path) = (file(directory, &format!("{name}.txt"), text), directory.join(name));
+    let mut install = Command::new("install");
+    assert!(install.arg(format!("-m{mode:o}")).args([&from, &path]).status().unwrap().success());
     path
 }
 

@@ -4,6 +4,9 @@
 //! what is not checked. A validator from elsewhere brings dozens of crates: boon, the smallest that
 //! was found, took 47 seconds to compile.
 
+use std::fmt::{self, Display};
+use std::mem;
+
 use serde_json::{Map, Value, json};
 
 /// Fails unless the document has the schema that it names, and that schema refuses it without any
@@ -17,16 +20,25 @@ pub(crate) fn hold(document: &Value) {
 /// accepts, in words.
 pub(crate) fn accepted_changes(document: &Value) -> Vec<String> {
     let schema = named(document["schema"].as_str().expect("a document names its schema"));
-    let check = |document: &Value| check(&schema, &schema, document, "");
-    if let Err(why) = check(document) {
+    if let Err(why) = check(&schema, &schema, document, &At(None), None) {
         panic!("{}: {why}", document["schema"]);
     }
-    let short = shortened(document);
-    let mut changed = Vec::new();
-    change(&short, &mut |words, value| changed.push((words, value)));
-    assert!(changed.len() > 10, "{document}");
-    changed.retain(|(_, document)| check(document).is_ok());
-    changed.into_iter().map(|(words, _)| words).collect()
+    let mut short = shortened(document);
+    let mut places = vec![Vec::new()];
+    add_places(&short, &[], &mut places);
+    let (mut count, mut accepted) = (0, Vec::new());
+    for place in places {
+        for (words, changed) in changes(at(&mut short, &place)) {
+            let own = mem::replace(at(&mut short, &place), changed);
+            count += 1;
+            if check(&schema, &schema, &short, &At(None), Some(&place)).is_ok() {
+                accepted.push(format!("{}{words}", place.concat()));
+            }
+            *at(&mut short, &place) = own;
+        }
+    }
+    assert!(count > 10, "{document}");
+    accepted
 }
 
 fn named(name: &str) -> Value {
@@ -36,8 +48,29 @@ fn named(name: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Checks a value by a schema that is a part of `root`.
-fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+/// Where a value is: its name, as in `/name` or `/0`, below another place.
+struct At<'a>(Option<(&'a At<'a>, &'a str)>);
+
+impl Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |(above, name)| write!(f, "{above}{name}"))
+    }
+}
+
+/// Checks a value by a schema that is a part of `root`. If the names to the only place are given in
+/// which it differs from one that this schema accepts, nothing beside these is looked at again.
+fn check(
+    root: &Value,
+    schema: &Value,
+    value: &Value,
+    at: &At<'_>,
+    changed: Option<&[String]>,
+) -> Result<(), String> {
+    let below = |name: &str, schema: &Value, value: &Value| match changed {
+        Some([next, ..]) if next != name => Ok(()),
+        Some([_, rest @ ..]) => check(root, schema, value, &At(Some((at, name))), Some(rest)),
+        _ => check(root, schema, value, &At(Some((at, name))), None),
+    };
     for (keyword, operand) in schema.as_object().expect("a schema is an object") {
         match keyword.as_str() {
             "$schema" | "$id" | "$defs" | "title" | "description" => {}
@@ -47,7 +80,7 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), St
                 let pointer = operand.as_str().and_then(|text| text.strip_prefix('#'));
                 let schema = pointer.and_then(|pointer| root.pointer(pointer));
                 let schema = schema.unwrap_or_else(|| panic!("{operand} is nowhere"));
-                check(root, schema, value, at)?;
+                check(root, schema, value, at, changed)?;
             }
             "type" => {
                 let one = |name: &Value| is_of_type(value, name.as_str().expect("a type's name"));
@@ -61,22 +94,22 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), St
                 require(known, || format!("{at} is {value}, not one of {operand}"))?;
             }
             "anyOf" => {
+                // Which of them accepted it before is not known.
                 let mut all = operand.as_array().expect("a list").iter();
-                let fits = all.any(|schema| check(root, schema, value, at).is_ok());
+                let fits = all.any(|schema| check(root, schema, value, at, None).is_ok());
                 require(fits, || format!("{at} is {value}, which is none of {operand}"))?;
             }
             "items" => {
                 for (number, item) in value.as_array().into_iter().flatten().enumerate() {
-                    check(root, operand, item, &format!("{at}/{number}"))?;
+                    below(&format!("/{number}"), operand, item)?;
                 }
             }
             "properties" => {
                 let is_closed = schema.get("additionalProperties").is_some();
                 for (name, member) in value.as_object().into_iter().flatten() {
-                    let at = format!("{at}/{name}");
                     match operand.get(name) {
-                        Some(schema) => check(root, schema, member, &at)?,
-                        None => require(!is_closed, || format!("{at} is unknown"))?,
+                        Some(schema) => below(&format!("/{name}"), schema, member)?,
+                        None => require(!is_closed, || format!("{at}/{name} is unknown"))?,
                     }
                 }
             }
@@ -122,34 +155,39 @@ fn shortened(value: &Value) -> Value {
     }
 }
 
-/// Makes each change of a value, with words for it: a member less, a member more, another type.
-fn change(value: &Value, made: &mut dyn FnMut(String, Value)) {
-    made("as another type".to_owned(), json!({ "unexpected": true }));
-    match value {
-        Value::Array(items) => {
-            for (number, item) in items.iter().enumerate() {
-                change(item, &mut |words, item| {
-                    let mut items = items.clone();
-                    items[number] = item;
-                    made(format!("/{number} {words}"), items.into());
-                });
-            }
-        }
-        Value::Object(members) => {
-            let mut more = members.clone();
-            more.insert("unexpected".to_owned(), true.into());
-            made("with a member more".to_owned(), more.into());
-            for (name, member) in members {
-                let mut less = members.clone();
-                less.remove(name);
-                made(format!("/{name} removed"), less.into());
-                change(member, &mut |words, member| {
-                    let mut members = members.clone();
-                    members.insert(name.clone(), member);
-                    made(format!("/{name} {words}"), members.into());
-                });
-            }
-        }
-        _ => {}
+/// The names to each place below one.
+fn add_places(value: &Value, to_it: &[String], places: &mut Vec<Vec<String>>) {
+    let items = value.as_array().into_iter().flatten().enumerate();
+    let items = items.map(|(number, item)| (number.to_string(), item));
+    let members = value.as_object().into_iter().flatten();
+    let members = members.map(|(name, member)| (name.clone(), member));
+    for (name, below) in items.chain(members) {
+        let place = [to_it, &[format!("/{name}")]].concat();
+        places.push(place.clone());
+        add_places(below, &place, places);
     }
+}
+
+/// The value to which these names lead.
+fn at<'v>(document: &'v mut Value, place: &[String]) -> &'v mut Value {
+    place.iter().fold(document, |value, name| match value {
+        Value::Array(items) => &mut items[name[1..].parse::<usize>().expect("a number")],
+        other => &mut other[&name[1..]],
+    })
+}
+
+/// Each change of a value, with words for it: a member less, a member more, another type.
+fn changes(value: &Value) -> Vec<(String, Value)> {
+    let mut changes = vec![(" as another type".to_owned(), json!({ "unexpected": true }))];
+    if let Value::Object(members) = value {
+        let mut more = members.clone();
+        more.insert("unexpected".to_owned(), true.into());
+        changes.push((" with a member more".to_owned(), more.into()));
+        for name in members.keys() {
+            let mut less = members.clone();
+            less.remove(name);
+            changes.push((format!("/{name} removed"), less.into()));
+        }
+    }
+    changes
 }
