@@ -61,10 +61,10 @@ pub trait Stage: Sync + Sized {
 
     /// Look-ups and additions; the sum of what was found and added.
     fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
-        let mut random = Random::new(thread, seed);
+        let (count, mut random) = (self.count(), Random::new(thread, seed));
         let mut sum = 0_u64;
         for operation in 1..=operations {
-            let key = random.below(self.count()) as u64;
+            let key = random.below(count) as u64;
             if operation % ADD_EACH == 0 {
                 let amount = random.number() & 15;
                 self.add(key, amount);
