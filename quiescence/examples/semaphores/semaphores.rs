@@ -185,7 +185,8 @@ impl Set {
         for op in ops.iter().filter(|op| op.undo) {
             let count = self.values.len();
             let undo = self.undo.entry(process).or_insert_with(|| vec![0; count].into());
-            undo[usize::from(op.number)] -= i32::from(op.change);
+            let undo = &mut undo[usize::from(op.number)];
+            *undo = undo.saturating_sub(i32::from(op.change));
         }
         Ok(Outcome::Done)
     }
@@ -475,7 +476,7 @@ impl<S: Sets> Drop for Process<'_, S> {
             let _ = self.system.with(id, |set| {
                 let Some(undo) = set.undo.remove(&self.number) else { return };
                 for (value, add) in set.values.iter_mut().zip(undo) {
-                    *value = (*value + add).clamp(0, VALUE_MAX);
+                    *value = value.saturating_add(add).clamp(0, VALUE_MAX);
                 }
                 set.serve();
             });

@@ -31,6 +31,7 @@ with_both! {
     what_is_wrong_has_its_name
     keys_lead_to_their_sets
     a_process_that_ends_is_undone
+    there_may_be_much_to_undo
     sleepers_have_their_turn
     everybody_learns_of_a_removal
     sets_come_and_go_while_they_are_used
@@ -129,6 +130,20 @@ fn a_process_that_ends_is_undone<S: Sets>() {
     drop(third);
     assert_eq!(system.getall(id).unwrap(), [9, 1]);
     assert_eq!(system.getval(in_its_place, 0), Ok(4));
+}
+
+/// A past error: the sum overflowed, in builds that check that under the lock.
+fn there_may_be_much_to_undo<S: Sets>() {
+    let system = Semaphores::<S>::new();
+    let (undone, other) = (system.process(), system.process());
+    for change in [VALUE_MAX as i16, -VALUE_MAX as i16] {
+        let id = private(&system, &[(VALUE_MAX - i32::from(change)) / 2]);
+        for _ in 0..if cfg!(miri) { 10 } else { 1 << 17 } {
+            undone.semop(id, &[Op::new(0, change).undo()]).unwrap();
+            other.op(id, 0, -change).unwrap();
+        }
+    }
+    drop(undone);
 }
 
 fn sleepers_have_their_turn<S: Sets>() {
