@@ -22,7 +22,6 @@
 
 use std::borrow::Borrow;
 use std::collections::HashMap as StdHashMap;
-use std::convert::Infallible;
 use std::fmt;
 use std::hash::{Hash, Hasher, RandomState};
 use std::sync::atomic::{
@@ -95,10 +94,8 @@ pub trait Paths: Sync {
     fn look_up_all<const N: usize>(&self, paths: [&str; N]) -> [Option<Inode>; N] {
         self.look_up_cached(paths).unwrap_or_else(|| {
             self.change(|names| {
-                paths.map(|path| {
-                    let find = |directory, name: &str| Ok(names.find(directory, name));
-                    walk::<Infallible>(path, find).unwrap_or_else(|never| match never {})
-                })
+                let mut find = |directory, name: &str| Some(names.find(directory, name));
+                paths.map(|path| walk(path, &mut find).flatten())
             })
         })
     }
@@ -201,9 +198,9 @@ pub trait Names {
         if name.is_empty() {
             return Err(Error::Exists);
         }
-        match walk::<Infallible>(directory, |number, name| Ok(self.find(number, name))) {
-            Ok(Some(Inode { number, is_directory: true })) => Ok((number, name)),
-            Ok(_) => Err(Error::NotFound),
+        match walk(directory, |number, name| Some(self.find(number, name))).flatten() {
+            Some(Inode { number, is_directory: true }) => Ok((number, name)),
+            _ => Err(Error::NotFound),
         }
     }
 
@@ -326,22 +323,23 @@ impl Quota {
     }
 }
 
-/// Goes from the root to where a path leads; `find` knows what is in a directory.
-fn walk<E>(
+/// Goes from the root to where a path leads, by what `find` knows of the names in a directory.
+/// `None` if it does not know one of them.
+fn walk(
     path: &str,
-    mut find: impl FnMut(u64, &str) -> Result<Option<Inode>, E>,
-) -> Result<Option<Inode>, E> {
+    mut find: impl FnMut(u64, &str) -> Option<Option<Inode>>,
+) -> Option<Option<Inode>> {
     let mut at = ROOT;
     for name in path.split('/').filter(|name| !name.is_empty()) {
         if !at.is_directory {
-            return Ok(None);
+            return Some(None);
         }
         match find(at.number, name)? {
             Some(next) => at = next,
-            None => return Ok(None),
+            None => return Some(None),
         }
     }
-    Ok(Some(at))
+    Some(Some(at))
 }
 
 /// Walks each path by the entries that `get` finds; `None` if one of the names is not cached.
@@ -349,15 +347,9 @@ fn walk_cached<'e, const N: usize>(
     paths: [&str; N],
     get: impl Fn(&dyn Name) -> Option<&'e Entry>,
 ) -> Option<[Option<Inode>; N]> {
-    let mut all_cached = true;
-    let found = paths.map(|path| {
-        let find = |directory, name: &str| get(&(directory, name)).map(Entry::hit).ok_or(());
-        walk(path, find).unwrap_or_else(|()| {
-            all_cached = false;
-            None
-        })
-    });
-    all_cached.then_some(found)
+    let find = |directory, name: &str| get(&(directory, name)).map(Entry::hit);
+    let found = paths.map(|path| walk(path, find));
+    found.iter().all(Option::is_some).then(|| found.map(Option::flatten))
 }
 
 /// The names on a disk.
