@@ -1,4 +1,4 @@
-//! `lock_pair` of `examples/transformations`: the order in which it locks, and what it refuses.
+//! `lock_pair` of `examples/lock_pair.rs`: the order in which it locks, and what it refuses.
 
 use crate::common::*;
 use crate::transformations::chapters::lock_pair::lock_pair;
