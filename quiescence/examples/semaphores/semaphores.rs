@@ -149,7 +149,7 @@ pub(crate) struct Set {
     removed: bool,
     waiting: VecDeque<Waiting>,
     /// What is to be added to each value when a process ends.
-    undo: BTreeMap<u32, Box<[i32]>>,
+    undo: BTreeMap<u32, Box<[i64]>>,
 }
 
 impl Set {
@@ -179,8 +179,7 @@ impl Set {
         for op in ops.iter().filter(|op| op.undo) {
             let count = self.values.len();
             let undo = self.undo.entry(process).or_insert_with(|| vec![0; count].into());
-            let undo = &mut undo[usize::from(op.number)];
-            *undo = undo.saturating_sub(i32::from(op.change));
+            undo[usize::from(op.number)] -= i64::from(op.change);
         }
         Ok(None)
     }
@@ -468,7 +467,7 @@ impl<S: Sets> Drop for Process<'_, S> {
             let _ = self.system.with(id, |set| {
                 let Some(undo) = set.undo.remove(&self.number) else { return };
                 for (value, add) in set.values.iter_mut().zip(undo) {
-                    *value = value.saturating_add(add).clamp(0, VALUE_MAX);
+                    *value = (i64::from(*value) + add).clamp(0, i64::from(VALUE_MAX)) as i32;
                 }
                 set.serve();
             });
