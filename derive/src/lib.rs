@@ -220,8 +220,11 @@ impl Tokens {
         while tokens.peek().is_some() {
             tokens.attributes();
             tokens.visibility();
-            let name = (delimiter == Delimiter::Brace).then(|| tokens.ident()).transpose()?;
-            tokens.at += usize::from(name.is_some()); // the colon
+            let mut name = None;
+            if delimiter == Delimiter::Brace {
+                name = Some(tokens.ident()?);
+                tokens.next(); // the colon
+            }
             fields.push(Field { name, of: tokens.until_comma() });
         }
         Ok(Some(fields))
