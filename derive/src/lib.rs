@@ -11,7 +11,7 @@ use proc_macro::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, Tok
 /// For structs and enums, with generics: each type parameter has to be `Weigh` as well.
 #[proc_macro_derive(Weigh)]
 pub fn derive_weigh(item: TokenStream) -> TokenStream {
-    Item::parse(item).map_or_else(|(message, span)| error(message, span), |item| item.weigh())
+    Item::parse(item).map_or_else(|(message, span)| error(message, span), Item::weigh)
 }
 
 /// What is wrong, and where.
@@ -20,20 +20,21 @@ type Fault = (&'static str, Span);
 /// A type, as far as it matters.
 struct Item {
     name: Ident,
-    /// Lifetimes, types and constants: each as it is declared, without a default.
-    parameters: Vec<Parameter>,
+    generics: Generics,
     /// The predicates of the `where` clause.
     predicates: Vec<TokenTree>,
     /// The variants of an enum; of a struct the one that it has.
     variants: Vec<Variant>,
 }
 
-struct Parameter {
-    declared: Vec<TokenTree>,
-    /// Its name, a lifetime's with the apostrophe.
-    name: Vec<TokenTree>,
-    is_type: bool,
-    is_const: bool,
+/// Lifetimes, types and constants, with a comma behind each.
+#[derive(Default)]
+struct Generics {
+    /// As they are declared, without a default.
+    declared: TokenStream,
+    arguments: TokenStream,
+    /// What is asked of the types.
+    bounds: TokenStream,
 }
 
 struct Variant {
@@ -65,32 +66,22 @@ impl Item {
             }
         };
         let name = tokens.ident()?;
-        let parameters = tokens.generics()?;
-        let mut variants = Vec::new();
+        let generics = tokens.generics()?;
         // Of a tuple the fields come before the `where`.
-        if let Some(fields) = tokens.group(Delimiter::Parenthesis) {
-            variants.push(Variant { name: None, fields: tuple(fields)? });
-        }
+        let unnamed = tokens.fields(Delimiter::Parenthesis)?;
         let predicates = tokens.predicates();
-        match tokens.group(Delimiter::Brace) {
-            Some(body) if is_enum => variants = enumerated(body)?,
-            Some(body) => {
-                variants.push(Variant { name: None, fields: named(body)? });
-            }
-            None if variants.is_empty() => {
-                variants.push(Variant { name: None, fields: Vec::new() });
-            }
-            None => {}
-        }
-        Ok(Self { name, parameters, predicates, variants })
+        let variants = if is_enum {
+            enumerated(tokens.group(Delimiter::Brace).unwrap_or_default())?
+        } else {
+            let fields = tokens.fields(Delimiter::Brace)?.or(unnamed).unwrap_or_default();
+            vec![Variant { name: None, fields }]
+        };
+        Ok(Self { name, generics, predicates, variants })
     }
 
     /// The implementation.
-    fn weigh(&self) -> TokenStream {
-        let of_each = |text: fn(&Parameter) -> &'static str| {
-            let one = |of: &Parameter| quote(text(of), &[stream(&of.declared), stream(&of.name)]);
-            self.parameters.iter().map(one).collect()
-        };
+    fn weigh(self) -> TokenStream {
+        let Generics { declared, arguments, bounds } = self.generics;
         let fields = self.variants.iter().flat_map(|variant| &variant.fields);
         let owns: TokenStream = fields
             .filter(|field| !field.is_function())
@@ -107,12 +98,11 @@ impl Item {
                 fn owned(&self) -> ::core::primitive::usize { match $6 { $7 } }
             }",
             &[
-                of_each(|_| "$0,"),
+                declared,
                 TokenTree::from(self.name.clone()).into(),
-                // In braces: a type may have the name of a constant, too.
-                of_each(|one| if one.is_const { "{ $1 }," } else { "$1," }),
+                arguments,
                 stream(&self.predicates),
-                of_each(|one| if one.is_type { "$1: ::quiescence::Weigh," } else { "" }),
+                bounds,
                 owns,
                 quote(value, &[]),
                 arms,
@@ -164,41 +154,12 @@ fn enumerated(body: TokenStream) -> Result<Vec<Variant>, Fault> {
     while tokens.peek().is_some() {
         tokens.attributes();
         let name = Some(tokens.ident()?);
-        let fields = if let Some(fields) = tokens.group(Delimiter::Parenthesis) {
-            tuple(fields)?
-        } else if let Some(fields) = tokens.group(Delimiter::Brace) {
-            named(fields)?
-        } else {
-            Vec::new()
-        };
+        let unnamed = tokens.fields(Delimiter::Parenthesis)?;
+        let fields = tokens.fields(Delimiter::Brace)?.or(unnamed).unwrap_or_default();
         tokens.discriminant();
         variants.push(Variant { name, fields });
     }
     Ok(variants)
-}
-
-fn named(body: TokenStream) -> Result<Vec<Field>, Fault> {
-    let mut tokens = Tokens::new(body);
-    let mut fields = Vec::new();
-    while tokens.peek().is_some() {
-        tokens.attributes();
-        tokens.visibility();
-        let name = Some(tokens.ident()?);
-        tokens.next(); // the colon
-        fields.push(Field { name, of: tokens.until_comma() });
-    }
-    Ok(fields)
-}
-
-fn tuple(body: TokenStream) -> Result<Vec<Field>, Fault> {
-    let mut tokens = Tokens::new(body);
-    let mut fields = Vec::new();
-    while tokens.peek().is_some() {
-        tokens.attributes();
-        tokens.visibility();
-        fields.push(Field { name: None, of: tokens.until_comma() });
-    }
-    Ok(fields)
 }
 
 /// Tokens that are read one by one.
@@ -250,6 +211,23 @@ impl Tokens {
         let inside = (group.delimiter() == delimiter).then(|| group.stream())?;
         self.at += 1;
         Some(inside)
+    }
+
+    /// The fields that stand in such a group, if there is one; in braces each has a name.
+    fn fields(&mut self, delimiter: Delimiter) -> Result<Option<Vec<Field>>, Fault> {
+        let Some(body) = self.group(delimiter) else { return Ok(None) };
+        let (mut tokens, mut fields) = (Self::new(body), Vec::new());
+        while tokens.peek().is_some() {
+            tokens.attributes();
+            tokens.visibility();
+            let mut name = None;
+            if delimiter == Delimiter::Brace {
+                name = Some(tokens.ident()?);
+                tokens.next(); // the colon
+            }
+            fields.push(Field { name, of: tokens.until_comma() });
+        }
+        Ok(Some(fields))
     }
 
     fn attributes(&mut self) {
@@ -340,10 +318,10 @@ impl Tokens {
         }
     }
 
-    fn generics(&mut self) -> Result<Vec<Parameter>, Fault> {
-        let mut parameters = Vec::new();
+    fn generics(&mut self) -> Result<Generics, Fault> {
+        let mut generics = Generics::default();
         if !self.is('<') {
-            return Ok(parameters);
+            return Ok(generics);
         }
         self.at += 1;
         while !self.is('>') {
@@ -356,19 +334,20 @@ impl Tokens {
             if self.is(',') {
                 self.at += 1;
             }
-            let is_lifetime = declared.first().is_some_and(|first| is_punct(first, '\''));
-            let is_const = declared.first().is_some_and(|first| first.to_string() == "const");
-            let name = match (is_lifetime, is_const) {
-                (true, _) => declared.get(..2),
-                (_, true) => declared.get(1..2),
-                _ => declared.get(..1),
+            let first = declared.first().map(TokenTree::to_string);
+            let (name, argument, bound) = match first.as_deref() {
+                Some("'") => (declared.get(..2), "$0,", ""),
+                // In braces: a type may have the name of a constant, too.
+                Some("const") => (declared.get(1..2), "{ $0 },", ""),
+                _ => (declared.get(..1), "$0,", "$0: ::quiescence::Weigh,"),
             };
-            let name = name.ok_or(("this is no parameter", Span::call_site()))?.to_vec();
-            let is_type = !is_lifetime && !is_const;
-            parameters.push(Parameter { declared, name, is_type, is_const });
+            let name = stream(name.ok_or(("this is no parameter", Span::call_site()))?);
+            generics.declared.extend(quote("$0,", &[stream(&declared)]));
+            generics.arguments.extend(quote(argument, std::slice::from_ref(&name)));
+            generics.bounds.extend(quote(bound, &[name]));
         }
         self.at += 1;
-        Ok(parameters)
+        Ok(generics)
     }
 
     /// What stands behind `where`, with a comma behind it.

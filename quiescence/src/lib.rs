@@ -37,8 +37,8 @@
 //! - **[Migrating](crate::migrating)** lists the steps from `RwLock`, `Mutex<HashMap>`, arc-swap,
 //!   dashmap, crossbeam-epoch, seize, papaya, liburcu and the Linux kernel's API.
 //! - The [transformations] show how to replace a lock with a suitable tool; the [glossary] explains
-//!   the terms, with those of the kernel, liburcu and crossbeam; `examples/` has a program for each
-//!   part.
+//!   the terms, with those of the kernel, liburcu and crossbeam; `examples/` has programs for
+//!   most parts.
 //!
 //! # Modules
 //! | module | what | when |

@@ -22,7 +22,6 @@
 
 use std::borrow::Borrow;
 use std::collections::HashMap as StdHashMap;
-use std::convert::Infallible;
 use std::fmt;
 use std::hash::{Hash, Hasher, RandomState};
 use std::sync::atomic::{
@@ -84,8 +83,22 @@ impl std::error::Error for Error {}
 
 /// What can be done with paths, whatever keeps them. The names of a path are separated by `/`.
 pub trait Paths: Sync {
+    /// Looks paths up in the cache, as they are at a moment at which nothing is being renamed;
+    /// `None` if a name on the way is not cached, or if renames come between all the time.
+    fn look_up_cached<const N: usize>(&self, paths: [&str; N]) -> Option<[Option<Inode>; N]>;
+
+    /// Does something under the lock, and prunes the cache then.
+    fn change<R>(&self, f: impl FnOnce(&mut dyn Names) -> R) -> R;
+
     /// What these paths lead to, at a moment at which nothing is being renamed.
-    fn look_up_all<const N: usize>(&self, paths: [&str; N]) -> [Option<Inode>; N];
+    fn look_up_all<const N: usize>(&self, paths: [&str; N]) -> [Option<Inode>; N] {
+        self.look_up_cached(paths).unwrap_or_else(|| {
+            self.change(|names| {
+                let mut find = |directory, name: &str| Some(names.find(directory, name));
+                paths.map(|path| walk(path, &mut find).flatten())
+            })
+        })
+    }
 
     /// What a path leads to.
     fn look_up(&self, path: &str) -> Option<Inode> {
@@ -97,25 +110,113 @@ pub trait Paths: Sync {
     ///
     /// # Errors
     /// The name is there, or a directory on the way is not.
-    fn create(&self, path: &str, is_directory: bool) -> Result<Inode, Error>;
+    fn create(&self, path: &str, is_directory: bool) -> Result<Inode, Error> {
+        self.change(|names| {
+            let (directory, name) = names.place(path)?;
+            let inode = names.disk().create(directory, name, is_directory)?;
+            names.put(directory, name, Some(inode));
+            Ok(inode)
+        })
+    }
 
     /// Removes a file, or an empty directory.
     ///
     /// # Errors
     /// There is none, or it is not empty.
-    fn unlink(&self, path: &str) -> Result<(), Error>;
+    fn unlink(&self, path: &str) -> Result<(), Error> {
+        self.change(|names| {
+            let (directory, name) = names.place(path)?;
+            names.disk().unlink(directory, name)?;
+            names.put(directory, name, None);
+            Ok(())
+        })
+    }
 
     /// Gives a file or directory, with all that is in it, another path.
     ///
     /// # Errors
     /// There is none; the new name is there; or it would be in itself.
-    fn rename(&self, from: &str, to: &str) -> Result<(), Error>;
+    fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+        self.change(|names| {
+            let (from, to) = (names.place(from)?, names.place(to)?);
+            let inode = names.disk().rename(from, to)?;
+            names.put_renamed(from, to, inode);
+            Ok(())
+        })
+    }
 
     /// How often the disk was asked for a name.
-    fn disk_reads(&self) -> u64;
+    fn disk_reads(&self) -> u64 {
+        self.change(|names| names.disk().reads)
+    }
+
+    /// How many entries are cached.
+    fn cached(&self) -> usize {
+        self.change(|names| names.cached())
+    }
+}
+
+/// What is changed under the lock: the disk, and the cache in front of it.
+pub trait Names {
+    /// The disk.
+    fn disk(&mut self) -> &mut Disk;
+
+    /// What the cache knows of a name.
+    fn hit(&self, directory: u64, name: &str) -> Option<Option<Inode>>;
+
+    /// Has the cache know this of a name.
+    fn put(&mut self, directory: u64, name: &str, inode: Option<Inode>);
 
     /// How many entries are cached.
     fn cached(&self) -> usize;
+
+    /// Goes through all entries, and removes those for which `keeps` returns `false`.
+    fn retain(&mut self, keeps: &mut dyn FnMut(&Entry) -> bool);
+
+    /// Has the cache know that a name was given to another place.
+    fn put_renamed(&mut self, from: (u64, &str), to: (u64, &str), inode: Inode) {
+        self.put(to.0, to.1, Some(inode));
+        self.put(from.0, from.1, None);
+    }
+
+    /// What a directory has under a name, by the cache, or by the disk and cached then.
+    fn find(&mut self, directory: u64, name: &str) -> Option<Inode> {
+        self.hit(directory, name).unwrap_or_else(|| {
+            let inode = self.disk().find(directory, name);
+            self.put(directory, name, inode);
+            inode
+        })
+    }
+
+    /// Looks a name's directory up, and gives its number and the name in it.
+    ///
+    /// # Errors
+    /// There is no such directory, or the path is that of the root.
+    fn place<'p>(&mut self, path: &'p str) -> Result<(u64, &'p str), Error> {
+        let path = path.trim_end_matches('/');
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if name.is_empty() {
+            return Err(Error::Exists);
+        }
+        match walk(directory, |number, name| Some(self.find(number, name))).flatten() {
+            Some(Inode { number, is_directory: true }) => Ok((number, name)),
+            _ => Err(Error::NotFound),
+        }
+    }
+
+    /// Removes entries until there are `most`: those that were not used since this was done last.
+    /// If that is not enough, no entry has been used since then, and the next ones are removed.
+    fn prune(&mut self, most: usize) {
+        while self.cached() > most {
+            let mut unused = 0;
+            self.retain(&mut |entry| {
+                unused += usize::from(!entry.used.load(Relaxed));
+                true
+            });
+            let mut quota = Quota { excess: self.cached() - most / 4 * 3, unused, sum: 0 };
+            self.retain(&mut |entry| !quota.takes(entry));
+        }
+    }
 }
 
 /// A name in a directory: what entries are found by.
@@ -179,7 +280,7 @@ impl Key {
 
 /// What is known of a name.
 #[derive(Debug, Weigh)]
-struct Entry {
+pub struct Entry {
     /// `None`: the disk has no such name.
     inode: Option<Inode>,
     /// Since the last pruning.
@@ -201,7 +302,7 @@ impl Entry {
     }
 }
 
-/// Which entries a pruning takes: so many of those that were not used, spread over all of them.
+/// Which entries a pruning takes: `excess` of the `unused` ones, spread over all of them.
 #[derive(Debug)]
 struct Quota {
     excess: usize,
@@ -210,11 +311,6 @@ struct Quota {
 }
 
 impl Quota {
-    /// Of so many entries, `unused` of which were not used, to come to three quarters of `most`.
-    fn new(count: usize, unused: usize, most: usize) -> Self {
-        Self { excess: count - most / 4 * 3, unused, sum: 0 }
-    }
-
     /// Whether an entry is taken. Its second chance is used up if not.
     fn takes(&mut self, entry: &Entry) -> bool {
         if entry.used.swap(false, Relaxed) {
@@ -227,27 +323,38 @@ impl Quota {
     }
 }
 
-/// Goes from the root to where a path leads; `find` knows what is in a directory.
-fn walk<E>(
+/// Goes from the root to where a path leads, by what `find` knows of the names in a directory.
+/// `None` if it does not know one of them.
+fn walk(
     path: &str,
-    mut find: impl FnMut(u64, &str) -> Result<Option<Inode>, E>,
-) -> Result<Option<Inode>, E> {
+    mut find: impl FnMut(u64, &str) -> Option<Option<Inode>>,
+) -> Option<Option<Inode>> {
     let mut at = ROOT;
     for name in path.split('/').filter(|name| !name.is_empty()) {
         if !at.is_directory {
-            return Ok(None);
+            return Some(None);
         }
         match find(at.number, name)? {
             Some(next) => at = next,
-            None => return Ok(None),
+            None => return Some(None),
         }
     }
-    Ok(Some(at))
+    Some(Some(at))
+}
+
+/// Walks each path by the entries that `get` finds; `None` if one of the names is not cached.
+fn walk_cached<'e, const N: usize>(
+    paths: [&str; N],
+    get: impl Fn(&dyn Name) -> Option<&'e Entry>,
+) -> Option<[Option<Inode>; N]> {
+    let find = |directory, name: &str| get(&(directory, name)).map(Entry::hit);
+    let found = paths.map(|path| walk(path, find));
+    found.iter().all(Option::is_some).then(|| found.map(Option::flatten))
 }
 
 /// The names on a disk.
 #[derive(Debug)]
-struct Disk {
+pub struct Disk {
     names: StdHashMap<Key, Inode>,
     /// By number: where a directory is, and how many names are in it.
     directories: StdHashMap<u64, (u64, usize)>,
@@ -321,25 +428,6 @@ impl Disk {
     }
 }
 
-/// The directory of a path, by its own path, and the name in it.
-fn split(path: &str) -> Result<(&str, &str), Error> {
-    let path = path.trim_end_matches('/');
-    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
-    if name.is_empty() { Err(Error::Exists) } else { Ok((directory, name)) }
-}
-
-/// Looks a name's directory up, and gives its number and the name in it.
-fn place(
-    path: &str,
-    find: impl FnMut(u64, &str) -> Result<Option<Inode>, Infallible>,
-) -> Result<(u64, &str), Error> {
-    let (directory, name) = split(path)?;
-    match walk(directory, find) {
-        Ok(Some(Inode { number, is_directory: true })) => Ok((number, name)),
-        Ok(_) => Err(Error::NotFound),
-    }
-}
-
 /// How often a look-up that meets renames begins again, before it takes the lock.
 const TRIES: u32 = 4;
 
@@ -348,15 +436,8 @@ pub struct DirectoryCache {
     entries: HashMap<Key, Entry, RandomState, Directories>,
     /// Odd while a rename changes the table. Written under the lock.
     renames: AtomicU64,
-    disk: Mutex<Shared>,
+    disk: Mutex<Disk>,
     entries_max: usize,
-}
-
-/// What is under the lock.
-#[derive(Debug)]
-struct Shared {
-    disk: Disk,
-    cached: usize,
 }
 
 impl DirectoryCache {
@@ -365,150 +446,77 @@ impl DirectoryCache {
     pub fn new(entries_max: usize) -> Self {
         let room = HashMap::builder().capacity(entries_max);
         let entries = room.domain(Domain::of(Directories)).build();
-        let disk = Mutex::new(Shared { disk: Disk::new(), cached: 0 });
-        Self { entries, renames: AtomicU64::new(0), disk, entries_max }
+        Self { entries, renames: AtomicU64::new(0), disk: Mutex::new(Disk::new()), entries_max }
+    }
+}
+
+/// The cache, for the thread that has the lock.
+struct Locked<'c> {
+    cache: &'c DirectoryCache,
+    disk: MutexGuard<'c, Disk>,
+}
+
+impl Names for Locked<'_> {
+    fn disk(&mut self) -> &mut Disk {
+        &mut self.disk
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn hit(&self, directory: u64, name: &str) -> Option<Option<Inode>> {
+        self.cache.entries.read().get(&(directory, name) as &dyn Name).map(Entry::hit)
     }
 
-    /// Does something under the lock, and prunes the cache then.
-    fn change<R>(&self, f: impl FnOnce(&mut Shared) -> R) -> R {
-        let mut shared = self.lock();
-        let result = f(&mut shared);
-        self.prune(&mut shared);
-        result
+    fn put(&mut self, directory: u64, name: &str, inode: Option<Inode>) {
+        self.cache.entries.insert(Key::new(directory, name), Entry::new(inode));
     }
 
-    /// Looks paths up in the cache; `None` if a name on the way is not cached, or if a rename came
-    /// between.
-    fn look_up_cached<const N: usize>(&self, paths: [&str; N]) -> Option<[Option<Inode>; N]> {
-        // Acquire: pairs with the Release at the end of a rename, all of which is seen.
-        let before = self.renames.load(Acquire);
-        if !before.is_multiple_of(2) {
-            return None;
-        }
-        let mut all_cached = true;
-        let found = READER.with(|reader| {
-            let section = reader.read();
-            paths.map(|path| {
-                let find = |directory, name: &str| {
-                    let entry = self.entries.get(&(directory, name) as &dyn Name, &section);
-                    entry.map(Entry::hit).ok_or(())
-                };
-                walk(path, find).unwrap_or_else(|()| {
-                    all_cached = false;
-                    None
-                })
-            })
-        });
-        // Acquire: pairs with the Release fence of a rename: who has seen one of its changes above
-        // sees here that it has begun.
-        fence(Acquire);
-        (all_cached && self.renames.load(Relaxed) == before).then_some(found)
+    fn put_renamed(&mut self, from: (u64, &str), to: (u64, &str), inode: Inode) {
+        let count = self.cache.renames.load(Relaxed);
+        self.cache.renames.store(count + 1, Relaxed);
+        // Release: pairs with the Acquire fence in `look_up_cached`.
+        fence(Release);
+        self.put(to.0, to.1, Some(inode));
+        self.put(from.0, from.1, None);
+        // Release: pairs with the Acquire in `look_up_cached`.
+        self.cache.renames.store(count + 2, Release);
     }
 
-    /// What a directory has under a name, by the cache, or by the disk and cached then. Under the
-    /// lock.
-    fn find(&self, shared: &mut Shared, directory: u64, name: &str) -> Option<Inode> {
-        let entries = self.entries.read();
-        if let Some(entry) = entries.get(&(directory, name) as &dyn Name) {
-            return entry.hit();
-        }
-        drop(entries); // what is inserted may wait
-        let inode = shared.disk.find(directory, name);
-        self.put(shared, directory, name, inode);
-        inode
+    fn cached(&self) -> usize {
+        self.cache.entries.len()
     }
 
-    /// Has the cache know this of a name.
-    fn put(&self, shared: &mut Shared, directory: u64, name: &str, inode: Option<Inode>) {
-        let is_new = self.entries.insert(Key::new(directory, name), Entry::new(inode));
-        shared.cached += usize::from(is_new);
-    }
-
-    /// Looks a name's directory up, under the lock.
-    fn place<'p>(&self, shared: &mut Shared, path: &'p str) -> Result<(u64, &'p str), Error> {
-        place(path, |directory, name| Ok(self.find(shared, directory, name)))
-    }
-
-    /// Removes entries, if there are too many: those that were not used since this was done last.
-    /// If that is not enough, no entry has been used since then, and the next ones are removed.
-    fn prune(&self, shared: &mut Shared) {
-        while shared.cached > self.entries_max {
-            let is_unused = |entry: &&Entry| !entry.used.load(Relaxed);
-            let unused = self.entries.read().values().filter(is_unused).count();
-            let mut quota = Quota::new(shared.cached, unused, self.entries_max);
-            self.entries.retain(|_, entry| {
-                let takes = quota.takes(entry);
-                shared.cached -= usize::from(takes);
-                !takes
-            });
-        }
+    fn retain(&mut self, keeps: &mut dyn FnMut(&Entry) -> bool) {
+        self.cache.entries.retain(|_, entry| keeps(entry));
     }
 }
 
 impl Paths for DirectoryCache {
-    fn look_up_all<const N: usize>(&self, paths: [&str; N]) -> [Option<Inode>; N] {
-        // A name that is not cached is not there the next time either, but the lock finds out.
+    fn look_up_cached<const N: usize>(&self, paths: [&str; N]) -> Option<[Option<Inode>; N]> {
         for _ in 0..TRIES {
-            let renames = self.renames.load(Relaxed);
-            if let Some(found) = self.look_up_cached(paths) {
+            // Acquire: pairs with the Release at the end of a rename, all of which is seen.
+            let before = self.renames.load(Acquire);
+            if !before.is_multiple_of(2) {
+                continue;
+            }
+            let found = READER.with(|reader| {
+                let section = reader.read();
+                walk_cached(paths, |key| self.entries.get(key, &section))
+            });
+            // Acquire: pairs with the Release fence of a rename: who has seen one of its changes
+            // above sees here that it has begun.
+            fence(Acquire);
+            if self.renames.load(Relaxed) == before {
                 return found;
             }
-            if renames.is_multiple_of(2) && self.renames.load(Relaxed) == renames {
-                break; // it was no rename
-            }
         }
-        self.change(|shared| {
-            paths.map(|path| {
-                let find = |directory, name: &str| Ok(self.find(shared, directory, name));
-                walk::<Infallible>(path, find).unwrap_or_else(|never| match never {})
-            })
-        })
+        None
     }
 
-    fn create(&self, path: &str, is_directory: bool) -> Result<Inode, Error> {
-        self.change(|shared| {
-            let (directory, name) = self.place(shared, path)?;
-            let inode = shared.disk.create(directory, name, is_directory)?;
-            self.put(shared, directory, name, Some(inode));
-            Ok(inode)
-        })
-    }
-
-    fn unlink(&self, path: &str) -> Result<(), Error> {
-        self.change(|shared| {
-            let (directory, name) = self.place(shared, path)?;
-            shared.disk.unlink(directory, name)?;
-            self.put(shared, directory, name, None);
-            Ok(())
-        })
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
-        self.change(|shared| {
-            let (from, to) = (self.place(shared, from)?, self.place(shared, to)?);
-            let inode = shared.disk.rename(from, to)?;
-            let count = self.renames.load(Relaxed);
-            self.renames.store(count + 1, Relaxed);
-            // Release: pairs with the Acquire fence in `look_up_cached`.
-            fence(Release);
-            self.put(shared, to.0, to.1, Some(inode));
-            self.put(shared, from.0, from.1, None);
-            // Release: pairs with the Acquire in `look_up_cached`.
-            self.renames.store(count + 2, Release);
-            Ok(())
-        })
-    }
-
-    fn disk_reads(&self) -> u64 {
-        self.lock().disk.reads
-    }
-
-    fn cached(&self) -> usize {
-        self.lock().cached
+    fn change<R>(&self, f: impl FnOnce(&mut dyn Names) -> R) -> R {
+        let disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locked = Locked { cache: self, disk };
+        let result = f(&mut locked);
+        locked.prune(self.entries_max);
+        result
     }
 }
 
@@ -531,111 +539,47 @@ struct LockedShared {
     entries: StdHashMap<Key, Entry>,
 }
 
-impl LockedShared {
-    fn find(&mut self, directory: u64, name: &str) -> Option<Inode> {
-        if let Some(entry) = self.entries.get(&(directory, name) as &dyn Name) {
-            return entry.hit();
-        }
-        let inode = self.disk.find(directory, name);
-        self.put(directory, name, inode);
-        inode
+impl Names for LockedShared {
+    fn disk(&mut self) -> &mut Disk {
+        &mut self.disk
+    }
+
+    fn hit(&self, directory: u64, name: &str) -> Option<Option<Inode>> {
+        self.entries.get(&(directory, name) as &dyn Name).map(Entry::hit)
     }
 
     fn put(&mut self, directory: u64, name: &str, inode: Option<Inode>) {
         self.entries.insert(Key::new(directory, name), Entry::new(inode));
     }
 
-    fn place<'p>(&mut self, path: &'p str) -> Result<(u64, &'p str), Error> {
-        place(path, |directory, name| Ok(self.find(directory, name)))
+    fn cached(&self) -> usize {
+        self.entries.len()
     }
 
-    fn prune(&mut self, most: usize) {
-        while self.entries.len() > most {
-            let unused = self.entries.values().filter(|entry| !entry.used.load(Relaxed)).count();
-            let mut quota = Quota::new(self.entries.len(), unused, most);
-            self.entries.retain(|_, entry| !quota.takes(entry));
-        }
+    fn retain(&mut self, keeps: &mut dyn FnMut(&Entry) -> bool) {
+        self.entries.retain(|_, entry| keeps(entry));
     }
 }
 
 impl LockedCache {
-    /// An empty disk, of whose names `entries_max` are cached at most. There is room for them from
-    /// the beginning.
+    /// As [`DirectoryCache::new`].
     pub fn new(entries_max: usize) -> Self {
         let entries = StdHashMap::with_capacity(entries_max);
         let shared = LockedShared { disk: Disk::new(), entries };
         Self { entries_max, shared: RwLock::new(shared) }
     }
-
-    /// Changes something, under the lock.
-    fn change<R>(&self, f: impl FnOnce(&mut LockedShared) -> R) -> R {
-        let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
-        let result = f(&mut shared);
-        shared.prune(self.entries_max);
-        result
-    }
-
-    fn look_up_cached<const N: usize>(&self, paths: [&str; N]) -> Option<[Option<Inode>; N]> {
-        let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
-        let mut all_cached = true;
-        let found = paths.map(|path| {
-            let find = |directory, name: &str| {
-                shared.entries.get(&(directory, name) as &dyn Name).map(Entry::hit).ok_or(())
-            };
-            walk(path, find).unwrap_or_else(|()| {
-                all_cached = false;
-                None
-            })
-        });
-        all_cached.then_some(found)
-    }
 }
 
 impl Paths for LockedCache {
-    fn look_up_all<const N: usize>(&self, paths: [&str; N]) -> [Option<Inode>; N] {
-        self.look_up_cached(paths).unwrap_or_else(|| {
-            self.change(|shared| {
-                paths.map(|path| {
-                    let find = |directory, name: &str| Ok(shared.find(directory, name));
-                    walk::<Infallible>(path, find).unwrap_or_else(|never| match never {})
-                })
-            })
-        })
+    fn look_up_cached<const N: usize>(&self, paths: [&str; N]) -> Option<[Option<Inode>; N]> {
+        let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
+        walk_cached(paths, |key| shared.entries.get(key))
     }
 
-    fn create(&self, path: &str, is_directory: bool) -> Result<Inode, Error> {
-        self.change(|shared| {
-            let (directory, name) = shared.place(path)?;
-            let inode = shared.disk.create(directory, name, is_directory)?;
-            shared.put(directory, name, Some(inode));
-            Ok(inode)
-        })
-    }
-
-    fn unlink(&self, path: &str) -> Result<(), Error> {
-        self.change(|shared| {
-            let (directory, name) = shared.place(path)?;
-            shared.disk.unlink(directory, name)?;
-            shared.put(directory, name, None);
-            Ok(())
-        })
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
-        self.change(|shared| {
-            let (from, to) = (shared.place(from)?, shared.place(to)?);
-            let inode = shared.disk.rename(from, to)?;
-            shared.put(to.0, to.1, Some(inode));
-            shared.put(from.0, from.1, None);
-            Ok(())
-        })
-    }
-
-    fn disk_reads(&self) -> u64 {
-        self.shared.read().unwrap_or_else(PoisonError::into_inner).disk.reads
-    }
-
-    fn cached(&self) -> usize {
-        self.shared.read().unwrap_or_else(PoisonError::into_inner).entries.len()
+    fn change<R>(&self, f: impl FnOnce(&mut dyn Names) -> R) -> R {
+        let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        let result = f(&mut *shared);
+        shared.prune(self.entries_max);
+        result
     }
 }

@@ -110,7 +110,7 @@ pub(crate) struct Counts {
 #[derive(Debug)]
 pub(crate) struct File {
     pages: IdMap<Arc<Page>>,
-    storage: Disk,
+    pub(crate) storage: Disk,
     length: AtomicU64,
     /// Held by threads that write or truncate, as the kernel's `i_rwsem`. Not by those that read,
     /// or write back.
@@ -153,10 +153,6 @@ impl File {
             missed: AtomicU32::new(u32::MAX),
             counts: Counts::default(),
         }
-    }
-
-    pub(crate) fn storage(&self) -> &Disk {
-        &self.storage
     }
 
     /// Bytes of the file.

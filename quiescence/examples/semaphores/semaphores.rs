@@ -149,13 +149,7 @@ pub(crate) struct Set {
     removed: bool,
     waiting: VecDeque<Waiting>,
     /// What is to be added to each value when a process ends.
-    undo: BTreeMap<u32, Box<[i32]>>,
-}
-
-/// What became of operations.
-enum Outcome {
-    Done,
-    Blocked(Op),
+    undo: BTreeMap<u32, Box<[i64]>>,
 }
 
 impl Set {
@@ -168,8 +162,8 @@ impl Set {
         }
     }
 
-    /// Does all of the operations, or none.
-    fn attempt(&mut self, process: u32, ops: &[Op]) -> Result<Outcome> {
+    /// Does all of the operations, or none: gives the one that has to wait.
+    fn attempt(&mut self, process: u32, ops: &[Op]) -> Result<Option<Op>> {
         for (done, op) in ops.iter().enumerate() {
             let value = &mut self.values[usize::from(op.number)];
             let new = *value + i32::from(op.change);
@@ -178,16 +172,16 @@ impl Set {
                 for op in &ops[..done] {
                     self.values[usize::from(op.number)] -= i32::from(op.change);
                 }
-                return if is_blocked { Ok(Outcome::Blocked(*op)) } else { Err(Error::Range) };
+                return if is_blocked { Ok(Some(*op)) } else { Err(Error::Range) };
             }
             *value = new;
         }
         for op in ops.iter().filter(|op| op.undo) {
             let count = self.values.len();
             let undo = self.undo.entry(process).or_insert_with(|| vec![0; count].into());
-            undo[usize::from(op.number)] -= i32::from(op.change);
+            undo[usize::from(op.number)] -= i64::from(op.change);
         }
-        Ok(Outcome::Done)
+        Ok(None)
     }
 
     /// Does what can be done now of what waits, oldest first.
@@ -196,7 +190,7 @@ impl Set {
         while next < self.waiting.len() {
             let waiting = self.waiting.remove(next).expect("it is less than the length");
             match self.attempt(waiting.process, &waiting.ops) {
-                Ok(Outcome::Blocked(blocked)) => {
+                Ok(Some(blocked)) => {
                     self.waiting.insert(next, Waiting { blocked, ..waiting });
                     next += 1;
                 }
@@ -439,14 +433,12 @@ impl<S: Sets> Process<'_, S> {
         let sleeper = self.system.with(id, |set| {
             ops.iter().try_for_each(|op| set.check(op.number).map(drop))?;
             match set.attempt(self.number, ops)? {
-                Outcome::Done => {
-                    if !set.waiting.is_empty() {
-                        set.serve();
-                    }
+                None => {
+                    set.serve();
                     Ok(None)
                 }
-                Outcome::Blocked(op) if op.no_wait => Err(Error::Again),
-                Outcome::Blocked(blocked) => {
+                Some(op) if op.no_wait => Err(Error::Again),
+                Some(blocked) => {
                     let sleeper = Arc::new(Sleeper::default());
                     set.waiting.push_back(Waiting {
                         process: self.number,
@@ -475,7 +467,7 @@ impl<S: Sets> Drop for Process<'_, S> {
             let _ = self.system.with(id, |set| {
                 let Some(undo) = set.undo.remove(&self.number) else { return };
                 for (value, add) in set.values.iter_mut().zip(undo) {
-                    *value = (*value + add).clamp(0, VALUE_MAX);
+                    *value = (i64::from(*value) + add).clamp(0, i64::from(VALUE_MAX)) as i32;
                 }
                 set.serve();
             });

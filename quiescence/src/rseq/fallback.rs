@@ -174,23 +174,19 @@ impl Drop for Inside {
 #[cold]
 fn end_stand_in(inside: &AtomicPtr<StandIn>, mut found: *mut StandIn) {
     while !found.is_null() {
-        if found == SECTION {
-            match inside.compare_exchange(SECTION, ptr::null_mut(), Relaxed, Relaxed) {
-                Ok(_) => return,
-                Err(now) => found = now,
-            }
-        } else {
-            match inside.compare_exchange(found, SECTION, Relaxed, Relaxed) {
-                Ok(_) => {
+        let next = if found == SECTION { ptr::null_mut() } else { SECTION };
+        match inside.compare_exchange(found, next, Relaxed, Relaxed) {
+            Ok(_) => {
+                if found != SECTION {
                     // SAFETY: from `into_raw` in `in_child`, and taken out by this exchange only.
                     drop(unsafe { Box::from_raw(found) });
                     compiler_fence(SeqCst);
-                    found = SECTION;
                 }
-                // Another fork: no updater reads the first stand-in's counts any more. It is
-                // leaked.
-                Err(now) => found = now,
+                found = next;
             }
+            // Another fork. A stand-in that was there is leaked: no updater reads its counts any
+            // more.
+            Err(now) => found = now,
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
+use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize};
 
@@ -27,33 +28,28 @@ struct Place<T> {
     value: MaybeUninit<T>,
 }
 
-/// Does `$each` for each piece of so many bytes: with its offset, the atomic of its size, and the
-/// number.
+/// Does `$each` for each piece of so many bytes: with its offset, and the atomic of its size.
 macro_rules! for_each_piece {
-    ($bytes:expr, |$at:ident, $atomic:ident, $number:ident| $each:block) => {{
+    ($bytes:expr, |$at:ident, $atomic:ident| $each:block) => {{
         let bytes: usize = $bytes;
         for word in 0..bytes / WORD {
             let $at = word * WORD;
             type $atomic = AtomicUsize;
-            type $number = usize;
             $each
         }
         if WORD == 8 && bytes & 4 != 0 {
             let $at = bytes & !7;
             type $atomic = AtomicU32;
-            type $number = u32;
             $each
         }
         if bytes & 2 != 0 {
             let $at = bytes & !3;
             type $atomic = AtomicU16;
-            type $number = u16;
             $each
         }
         if bytes & 1 != 0 {
             let $at = bytes & !1;
             type $atomic = AtomicU8;
-            type $number = u8;
             $each
         }
     }};
@@ -77,14 +73,14 @@ impl<T: NoUninit> Words<T> {
     pub(super) fn load(&self) -> MaybeUninit<T> {
         let mut value = MaybeUninit::uninit();
         let (from, to) = (self.0.get().cast::<u8>(), (&raw mut value).cast::<u8>());
-        for_each_piece!(size_of::<T>(), |at, Piece, Number| {
+        for_each_piece!(size_of::<T>(), |at, Piece| {
             let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));
             // SAFETY: inside of the value, and aligned, since the place is aligned for a word and
             // the pieces get smaller. Other threads access it as the same piece, by atomic
             // instructions, or only read.
             let piece = unsafe { Piece::from_ptr(from.cast()) }.load(Relaxed);
             // SAFETY: inside of the value, which is ours alone.
-            unsafe { to.cast::<Number>().write_unaligned(piece) };
+            unsafe { ptr::write_unaligned(to.cast(), piece) };
         });
         value
     }
@@ -93,10 +89,10 @@ impl<T: NoUninit> Words<T> {
     #[inline(always)]
     pub(super) fn store(&self, value: T) {
         let (from, to) = ((&raw const value).cast::<u8>(), self.0.get().cast::<u8>());
-        for_each_piece!(size_of::<T>(), |at, Piece, Number| {
+        for_each_piece!(size_of::<T>(), |at, Piece| {
             let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));
             // SAFETY: `NoUninit`: every byte of the value is initialised.
-            let piece = unsafe { from.cast::<Number>().read_unaligned() };
+            let piece = unsafe { ptr::read_unaligned(from.cast()) };
             // SAFETY: as in `load`.
             unsafe { Piece::from_ptr(to.cast()) }.store(piece, Relaxed);
         });

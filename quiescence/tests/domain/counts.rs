@@ -69,6 +69,15 @@ fn a_grace_period_that_becomes_urgent_is_expedited() {
 
 #[test]
 fn what_waits_is_counted_in_objects_and_bytes() {
+    /// Says itself how much it owns.
+    struct Owner;
+
+    impl quiescence::Retire for Owner {
+        fn bytes(&self) -> usize {
+            4_096
+        }
+    }
+
     let domain = Domain::new();
     let guard = domain.read();
     domain.retire(Box::new([0u8; 64])).unwrap();
@@ -76,10 +85,13 @@ fn what_waits_is_counted_in_objects_and_bytes() {
     let statistics = domain.statistics();
     assert_eq!((statistics.callbacks_waiting(), statistics.callbacks_run), (2, 0));
     assert_eq!(statistics.bytes_waiting, 864 + 2 * 8, "with a word of the library's each");
+    domain.retire(Owner).unwrap();
+    let grown = domain.statistics().bytes_waiting - statistics.bytes_waiting;
+    assert_eq!(grown, 4_096 + 2 * 8, "what it says, and two words");
     drop(guard);
     domain.barrier();
     let statistics = domain.statistics();
-    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (2, 2));
+    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (3, 3));
     assert_eq!((statistics.callbacks_waiting(), statistics.bytes_waiting), (0, 0));
     assert!((1..=2).contains(&statistics.batches), "{}", statistics.batches);
 }

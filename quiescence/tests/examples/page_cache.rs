@@ -43,7 +43,7 @@ fn it_does_what_an_array_does() {
                     file.sync();
                 }
                 assert_eq!([DIRTY, WRITEBACK, TO_WRITE].map(|mark| file.marked(mark)), [0; 3]);
-                let mut disk = file.storage().0.lock().unwrap().clone();
+                let mut disk = file.storage.0.lock().unwrap().clone();
                 disk.resize(array.len(), 0);
                 assert!(disk == array, "round {round}: the disk has another file");
             }
@@ -109,7 +109,7 @@ fn no_write_is_lost_beside_write_back_and_eviction() {
     };
     let latest = beside(1, clean, || threads(THREADS as usize, write));
     file.sync();
-    let disk = file.storage().0.lock().unwrap();
+    let disk = file.storage.0.lock().unwrap();
     for (thread, latest) in latest.iter().enumerate() {
         for (mine, value) in latest.iter().enumerate().filter(|(_, value)| **value != 0) {
             let offset = (mine * THREADS as usize + thread) * PAGE + 100;

@@ -31,6 +31,7 @@ with_both! {
     what_is_wrong_has_its_name
     keys_lead_to_their_sets
     a_process_that_ends_is_undone
+    there_may_be_much_to_undo
     sleepers_have_their_turn
     everybody_learns_of_a_removal
     sets_come_and_go_while_they_are_used
@@ -129,6 +130,30 @@ fn a_process_that_ends_is_undone<S: Sets>() {
     drop(third);
     assert_eq!(system.getall(id).unwrap(), [9, 1]);
     assert_eq!(system.getval(in_its_place, 0), Ok(4));
+}
+
+/// Past errors: the sum overflowed under the lock; and it kept its largest value, so that what was
+/// taken back was undone.
+fn there_may_be_much_to_undo<S: Sets>() {
+    let system = Semaphores::<S>::new();
+    let other = system.process();
+    let rounds = if cfg!(miri) { 10 } else { (1 << 16) + 10 };
+    for change in [VALUE_MAX as i16, -VALUE_MAX as i16] {
+        let first = (VALUE_MAX - i32::from(change)) / 2;
+        for is_taken_back in [false, true] {
+            let (undone, id) = (system.process(), private(&system, &[first]));
+            for _ in 0..rounds {
+                undone.semop(id, &[Op::new(0, change).undo()]).unwrap();
+                other.op(id, 0, -change).unwrap();
+            }
+            for _ in 0..if is_taken_back { rounds } else { 0 } {
+                other.op(id, 0, change).unwrap();
+                undone.semop(id, &[Op::new(0, -change).undo()]).unwrap();
+            }
+            drop(undone);
+            assert_eq!(system.getval(id, 0), Ok(first));
+        }
+    }
 }
 
 fn sleepers_have_their_turn<S: Sets>() {

@@ -46,6 +46,36 @@ fn no_stage_of_the_ladder_loses_traffic_and_each_finds_the_same_routes() {
     }
 }
 
+/// A past error: it was asked in each operation, for which the first stage took its lock once more.
+#[test]
+fn a_stage_is_asked_once_how_many_routes_it_has() {
+    struct Asked(AtomicUsize);
+    impl Stage for Asked {
+        const NAME: &'static str = "counts";
+
+        fn new(n: usize) -> Self {
+            Self(AtomicUsize::new(n))
+        }
+
+        fn count(&self) -> usize {
+            self.0.fetch_add(1, Relaxed)
+        }
+
+        fn port(&self, key: u64) -> u64 {
+            key
+        }
+
+        fn add(&self, _key: u64, _amount: u64) {}
+
+        fn traffic(&self, _key: u64) -> u64 {
+            0
+        }
+    }
+    let table = Asked::new(64);
+    table.run(0, 100, 1);
+    assert_eq!(table.0.into_inner(), 65);
+}
+
 #[test]
 fn nothing_is_lost_between_accounts_and_no_transfers_deadlock() {
     both!(lock_pairs::Accounts, 4, total);

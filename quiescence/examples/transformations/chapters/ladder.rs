@@ -17,9 +17,6 @@ const ADD_EACH: usize = 16;
 /// How long an addition takes, in steps of about 2 ns.
 const STEPS: u64 = 50;
 
-/// Buckets of those stages that have them.
-const BUCKETS: usize = 64;
-
 /// A route: where it leads to never changes, what has gone there does.
 #[derive(Clone, Copy, Debug, Weigh)]
 pub struct Route {
@@ -61,10 +58,10 @@ pub trait Stage: Sync + Sized {
 
     /// Look-ups and additions; the sum of what was found and added.
     fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
-        let mut random = Random::new(thread, seed);
+        let (count, mut random) = (self.count(), Random::new(thread, seed));
         let mut sum = 0_u64;
         for operation in 1..=operations {
-            let key = random.below(self.count()) as u64;
+            let key = random.below(count) as u64;
             if operation % ADD_EACH == 0 {
                 let amount = random.number() & 15;
                 self.add(key, amount);
@@ -86,47 +83,19 @@ fn routes(n: usize) -> impl Iterator<Item = (u64, Route)> {
     (0..n as u64).map(|key| (key, Route::new(key)))
 }
 
-/// 1. Code locking: one lock for all who run the code.
-#[derive(Debug)]
-pub struct OneLock(Mutex<HashMap<u64, Route>>);
-
-impl Stage for OneLock {
-    const NAME: &'static str = "one lock";
-
-    fn new(n: usize) -> Self {
-        Self(Mutex::new(routes(n).collect()))
-    }
-
-    fn count(&self) -> usize {
-        self.0.lock().unwrap().len()
-    }
-
-    fn port(&self, key: u64) -> u64 {
-        self.0.lock().unwrap()[&key].port
-    }
-
-    fn add(&self, key: u64, amount: u64) {
-        self.0.lock().unwrap().get_mut(&key).unwrap().add(amount);
-    }
-
-    fn traffic(&self, key: u64) -> u64 {
-        self.0.lock().unwrap()[&key].traffic
-    }
-}
-
 /// A part of a table, whose lock does not share a cache line with another one.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Bucket<L>(L);
 
-/// A table in parts.
+/// A table in so many parts.
 #[derive(Debug)]
-pub struct Parts<L> {
+pub struct Parts<L, const BUCKETS: usize = 64> {
     parts: Box<[Bucket<L>]>,
     len: usize,
 }
 
-impl<L: Default> Parts<L> {
+impl<L: Default, const BUCKETS: usize> Parts<L, BUCKETS> {
     /// With these entries, each put into its part by `put`.
     fn filled<T>(n: usize, to: fn(Route) -> T, put: fn(&mut L) -> &mut HashMap<u64, T>) -> Self {
         let mut parts: Box<[Bucket<L>]> = (0..BUCKETS).map(|_| Bucket::default()).collect();
@@ -141,11 +110,14 @@ impl<L: Default> Parts<L> {
     }
 }
 
+/// 1. Code locking: one lock for all who run the code.
+pub type OneLock = Parts<Mutex<HashMap<u64, Route>>, 1>;
+
 /// 2. Data locking: a lock for each bucket.
 pub type Buckets = Parts<Mutex<HashMap<u64, Route>>>;
 
-impl Stage for Buckets {
-    const NAME: &'static str = "data locking";
+impl<const BUCKETS: usize> Stage for Parts<Mutex<HashMap<u64, Route>>, BUCKETS> {
+    const NAME: &'static str = if BUCKETS == 1 { "one lock" } else { "data locking" };
 
     fn new(n: usize) -> Self {
         Self::filled(n, |route| route, |part| part.get_mut().unwrap())

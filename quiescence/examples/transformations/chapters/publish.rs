@@ -1,12 +1,14 @@
 //! Copy, update, publish: several fields that belong together, and are read together.
 
+use quiescence::Weigh;
+
 use super::random::{Random, mix};
 
 /// One operation of so many is an update.
 const UPDATE_EACH: usize = 100;
 
 /// Shares of one whole: their sum stays the same.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Weigh)]
 pub struct Shares {
     parts: Vec<u64>,
     /// The sum of the parts.
@@ -94,13 +96,7 @@ pub mod before {
 /// An updater changes a copy, and publishes it as a whole, by one store of a pointer.
 pub mod after {
     use super::Shares;
-    use quiescence::{Rcu, Weigh};
-
-    impl Weigh for Shares {
-        fn owned(&self) -> usize {
-            self.parts.owned()
-        }
-    }
+    use quiescence::Rcu;
 
     /// In a cell.
     pub type Table = super::Table<Rcu<Shares>>;

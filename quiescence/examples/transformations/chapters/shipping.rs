@@ -74,15 +74,10 @@ pub mod before {
             Self { length: n, records }
         }
 
-        /// Calls a function with a record.
-        pub fn with(&self, record: usize, f: impl FnOnce(&mut [u64])) {
-            f(&mut self.records[record].lock().unwrap());
-        }
-
         /// Some changes; the sum of the amounts.
         pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
             super::run(self.length, thread, operations, seed, |record, change| {
-                self.with(record, |words| change.apply(words));
+                change.apply(&mut self.records[record].lock().unwrap());
             })
         }
 
@@ -98,7 +93,6 @@ pub mod before {
 pub mod after {
     use super::Change;
     use quiescence::collections::Queue;
-    use std::fmt;
     use std::sync::Mutex;
     use std::sync::atomic::{Ordering::SeqCst, fence};
 
@@ -108,6 +102,7 @@ pub mod after {
     /// Changes that a thread ships in one function: a queue costs more than a change.
     const BATCH: usize = 64;
 
+    #[derive(Debug)]
     struct Record {
         /// Held by the owner; no other thread waits for it.
         words: Mutex<Vec<u64>>,
@@ -139,6 +134,7 @@ pub mod after {
     }
 
     /// Some records.
+    #[derive(Debug)]
     pub struct Records {
         length: usize,
         records: Box<[Record]>,
@@ -151,17 +147,13 @@ pub mod after {
             Self { length: n, records: (0..super::records()).map(record).collect() }
         }
 
-        /// Has a function called with a record: now, or by its owner soon.
-        pub fn ship(&self, record: usize, f: impl FnOnce(&mut [u64]) + Send + 'static) {
-            self.records[record].ship(f);
-        }
-
         /// Some changes; the sum of the amounts. All of them have been made when all threads have
         /// returned.
         pub fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
             let mut batches = vec![Vec::with_capacity(BATCH); self.records.len()];
-            let ship = |record, batch: Vec<Change>| {
-                self.ship(record, |words| batch.into_iter().for_each(|change| change.apply(words)));
+            let ship = |record: usize, batch: Vec<Change>| {
+                let all = batch.into_iter();
+                self.records[record].ship(|words| all.for_each(|change| change.apply(words)));
             };
             let sum = super::run(self.length, thread, operations, seed, |record, change| {
                 batches[record].push(change);
@@ -177,12 +169,6 @@ pub mod after {
         /// The sum of all amounts.
         pub fn total(&self) -> u64 {
             self.records.iter().map(|record| record.words.lock().unwrap()[0]).sum()
-        }
-    }
-
-    impl fmt::Debug for Records {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.debug_struct("Records").field("length", &self.length).finish_non_exhaustive()
         }
     }
 }
