@@ -151,9 +151,16 @@ impl Reservation<'_> {
 /// Whether the caller may unlink an object of `bytes` bytes (`None`: unknown) now, to retire it.
 /// Refused only if the thread is in a section, is over the limit in this domain, and its local
 /// stock does not cover the object; and not in a sleepable domain. Takes nothing from the stock.
-#[inline]
+#[inline(always)]
 pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
-    if !local::may_be_over_limit() || tag.core().grace_periods.is_sleepable() {
+    !local::may_be_over_limit() || may_replace_over_limit(tag, bytes)
+}
+
+/// The same where the thread may be over the limit in some domain.
+#[cold]
+#[inline(never)]
+fn may_replace_over_limit(tag: &dyn Named, bytes: Option<usize>) -> bool {
+    if tag.core().grace_periods.is_sleepable() {
         return true;
     }
     let Some(queue) = local::queue(tag.core(), tag, Contents::Objects) else { return true };

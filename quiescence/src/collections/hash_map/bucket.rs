@@ -12,8 +12,8 @@
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::known::Seen;
-use super::node::{Group, Left, Node, NodeRef};
+use super::node::{Left, Node, NodeRef, Place};
+use super::search::Seen;
 use super::slot::Slot;
 use crate::collections::patience::Patience;
 use crate::collections::tags::{self, EMPTY, LOCK, MOVED, OVER};
@@ -37,15 +37,6 @@ pub(super) struct Bucket<E> {
 }
 
 const _: () = assert!(cfg!(loom) || size_of::<Bucket<()>>() == 64);
-
-/// Where an entry is in a bucket.
-#[derive(Clone, Copy, Debug)]
-enum Location {
-    /// The index of its byte in the bucket's word.
-    Head(usize),
-    /// The group, and the index of its byte, in the node.
-    Node(usize, usize),
-}
 
 /// The node that a bucket's pointer leads to, if there is one.
 #[inline]
@@ -91,8 +82,15 @@ impl<E> Bucket<E> {
         &self.slots[index - 1]
     }
 
-    /// The entry with a tag that `is_it` accepts, among the slots that a word speaks of, and the
-    /// index of its byte.
+    /// The index of the byte of a slot.
+    #[inline(always)]
+    fn index_of(&self, slot: &Slot<E>) -> usize {
+        let bytes = ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
+        bytes / size_of::<Slot<E>>() + 1
+    }
+
+    /// The entry with a tag that `is_it` accepts, among the slots that a word speaks of, and its
+    /// slot.
     ///
     /// # Safety
     /// The word was loaded from the bucket in the section that is in progress, with Acquire.
@@ -102,17 +100,18 @@ impl<E> Bucket<E> {
         word: u64,
         tag: u64,
         is_it: &mut impl FnMut(&E) -> bool,
-    ) -> Option<(usize, *const E)> {
+    ) -> Option<(&Slot<E>, *const E)> {
         let mut found = tags::matches(word, tag) & SLOT_BYTES;
         while found != 0 {
             //~ point slot-found
             let index = tags::first(found);
             // SAFETY: the index of a byte of `SLOT_BYTES`: from 1 to `SLOTS`.
             unsafe { std::hint::assert_unchecked(index - 1 < SLOTS) };
-            let entry = self.slot(index).entry();
+            let slot = self.slot(index);
+            let entry = slot.entry();
             // SAFETY: null, or an entry that is not freed before the section ends.
             if unsafe { entry.as_ref() }.is_some_and(&mut *is_it) {
-                return Some((index, entry));
+                return Some((slot, entry));
             }
             found &= found - 1;
         }
@@ -165,9 +164,9 @@ impl<E> Bucket<E> {
     }
 
     #[cold]
-    fn remove_from_node(&self, word: u64, left: &Left<E>, group: usize, index: usize) -> u64 {
+    fn remove_from_node(&self, word: u64, left: &Left<E>, place: Place) -> u64 {
         let node = self.node(word).expect("the entry was found in a node");
-        node.end(group, index);
+        node.end(place);
         if node.count() != 0 {
             return word;
         }
@@ -186,27 +185,18 @@ pub(super) unsafe fn search_node<E>(
     tag: u64,
     is_it: &mut impl FnMut(&E) -> bool,
 ) -> Option<*const E> {
-    for group in node.groups() {
-        // Acquire: pairs with the Release that stored the tag; the slot was written [HM-1].
-        let found = tags::matches(group.tags.load(Acquire), tag); //~ map-relaxed-tag-load
-        for index in tags::indexes(found & Group::<E>::SLOT_BYTES) {
-            let entry = group.slots[index].entry();
-            // SAFETY: an entry that is not freed before the section ends.
-            if is_it(unsafe { entry.as_ref() }.expect("its tag is stored after it")) {
-                return Some(entry);
-            }
-        }
-    }
-    None
+    let mut entries = node.tagged(tag).map(|(_, slot)| slot.entry());
+    // SAFETY: an entry that is not freed before the section ends.
+    let entry_at = |entry: *const E| unsafe { entry.as_ref() }.expect("its tag is stored after it");
+    entries.find(|entry| is_it(entry_at(*entry)))
 }
 
 /// What an update has seen of a bucket.
 pub(super) struct Sight<'b, E> {
     bucket: &'b Bucket<E>,
     word: u64,
-    /// The entry that it looks for, and the index of its byte. If there is none, the bucket has no
-    /// node.
-    found: Option<(usize, *const E)>,
+    /// The entry that it looks for, and its slot. If there is none, the bucket has no node.
+    found: Option<(&'b Slot<E>, *const E)>,
 }
 
 impl<'b, E> Sight<'b, E> {
@@ -236,7 +226,7 @@ impl<'b, E> Sight<'b, E> {
     /// Of what a reader has found for the key, perhaps in a node or in the next table. Its word is
     /// no bucket's, so [`Locked::lock_as_seen`] takes it for out of date.
     pub(super) fn of_reader(bucket: &'b Bucket<E>, found: Option<*const E>) -> Self {
-        Self { bucket, word: tags::NEVER, found: found.map(|entry| (1, entry)) }
+        Self { bucket, word: tags::NEVER, found: found.map(|entry| (bucket.slot(1), entry)) }
     }
 
     /// The entry that it looks for.
@@ -251,7 +241,8 @@ pub(super) struct Moved;
 
 /// An entry, and where it is.
 pub(super) struct Found<'b, E> {
-    location: Location,
+    /// In the node; `None` if it is in the bucket itself.
+    place: Option<Place>,
     pub(super) slot: &'b Slot<E>,
     pub(super) entry: *const E,
 }
@@ -296,15 +287,12 @@ impl<'l, E> Locked<'l, E> {
         bucket.word.compare_exchange(word, word | LOCK, Acquire, Relaxed).ok()?;
         let locked = Self { bucket, word, left };
         //~ point bucket-locked
-        let Some((index, entry)) = found else {
+        let Some((slot, entry)) = found else {
             let is_still = tags::matches(word, tag) & SLOT_BYTES == 0; //~ map-unseen
             return is_still.then_some((locked, None));
         };
-        // SAFETY: from `search_head`, or 1: a `Sight` is made in this file only.
-        unsafe { std::hint::assert_unchecked(index - 1 < SLOTS) };
-        let (slot, location) = (bucket.slot(index), Location::Head(index));
         let is_still = slot.entry() == entry; //~ map-stale-slot
-        is_still.then_some((locked, Some(Found { location, slot, entry })))
+        is_still.then_some((locked, Some(Found { place: None, slot, entry })))
     }
 
     /// Locks a bucket.
@@ -338,15 +326,7 @@ impl<'l, E> Locked<'l, E> {
 
     /// Moves the entries of the node into the slots of the bucket, if these have room again: before
     /// anything else.
-    #[inline(always)]
     pub(super) fn tend(&mut self) {
-        if self.word & OVER != 0 {
-            self.collapse();
-        }
-    }
-
-    #[cold]
-    fn collapse(&mut self) {
         let Some(node) = self.node() else { return };
         let free = tags::matches(self.word, EMPTY) & SLOT_BYTES;
         if node.count() > free.count_ones() as usize {
@@ -370,42 +350,21 @@ impl<'l, E> Locked<'l, E> {
     ///
     /// # Errors
     /// There is an entry with its tag of which it knows nothing yet.
-    #[inline(always)]
     pub(super) fn locate(&self, tag: u64, seen: &Seen<E>) -> Result<Option<Found<'l, E>>, Unknown> {
-        let mut is_all_known = true;
-        for index in tags::indexes(tags::matches(self.word, tag) & SLOT_BYTES) {
-            let (slot, location) = (self.bucket.slot(index), Location::Head(index));
+        let head = tags::indexes(tags::matches(self.word, tag) & SLOT_BYTES);
+        let head = head.map(|index| (None, self.bucket.slot(index)));
+        let node = self.node().into_iter().flat_map(|node| node.tagged(tag));
+        let node = node.map(|(place, slot)| (Some(place), slot));
+        let (mut others, mut is_all_known) = (seen.others.iter(), true);
+        for (place, slot) in head.chain(node) {
             let entry = slot.entry();
             if seen.found == Some(entry) {
-                return Ok(Some(Found { location, slot, entry }));
+                return Ok(Some(Found { place, slot, entry }));
             }
-            is_all_known &= seen.others.get(entry).is_some();
-        }
-        if self.word & OVER != 0 {
-            is_all_known &= match self.locate_in_node(tag, seen) {
-                Ok(Some(found)) => return Ok(Some(found)),
-                result => result.is_ok(),
-            };
+            // They are in the order in which they were seen, as long as none has come.
+            is_all_known &= others.any(|other| *other == entry);
         }
         if is_all_known { Ok(None) } else { Err(Unknown) } //~ map-unseen
-    }
-
-    #[cold]
-    fn locate_in_node(&self, tag: u64, seen: &Seen<E>) -> Result<Option<Found<'l, E>>, Unknown> {
-        let (node, mut is_all_known) = (self.node().expect("the word says so"), true);
-        for (at, group) in node.groups().enumerate() {
-            // Relaxed: only the thread that has the bucket writes it.
-            let found = tags::matches(group.tags.load(Relaxed), tag) & Group::<E>::SLOT_BYTES;
-            for index in tags::indexes(found) {
-                let (slot, location) = (&group.slots[index], Location::Node(at, index));
-                let entry = slot.entry();
-                if seen.found == Some(entry) {
-                    return Ok(Some(Found { location, slot, entry }));
-                }
-                is_all_known &= seen.others.get(entry).is_some();
-            }
-        }
-        if is_all_known { Ok(None) } else { Err(Unknown) }
     }
 
     /// Whether at most one of its slots is free.
@@ -435,15 +394,12 @@ impl<'l, E> Locked<'l, E> {
     /// Removes an entry.
     #[inline(always)]
     pub(super) fn remove(&mut self, found: &Found<'_, E>) {
-        match found.location {
-            Location::Head(index) => {
-                found.slot.set(ptr::null()); //~ map-no-null
-                self.word = tags::with(self.word, index, EMPTY);
-            }
-            Location::Node(group, index) => {
-                self.word = self.bucket.remove_from_node(self.word, self.left, group, index);
-            }
-        }
+        let Some(place) = found.place else {
+            found.slot.set(ptr::null()); //~ map-no-null
+            self.word = tags::with(self.word, self.bucket.index_of(found.slot), EMPTY);
+            return;
+        };
+        self.word = self.bucket.remove_from_node(self.word, self.left, place);
     }
 
     /// All live entries.

@@ -38,15 +38,13 @@ where
 
     /// Sets the hasher.
     pub fn hasher<T>(self, hasher: T) -> Builder<K, V, T, D> {
-        let Self { capacity, domain, entries, .. } = self;
-        Builder { capacity, hasher, domain, entries }
+        Builder { capacity: self.capacity, hasher, domain: self.domain, entries: self.entries }
     }
 
     /// Sets the domain: its guards protect what readers find, and its limit counts replaced
     /// entries.
     pub fn domain<T: DomainTag>(self, domain: Domain<T>) -> Builder<K, V, S, T> {
-        let Self { capacity, hasher, entries, .. } = self;
-        Builder { capacity, hasher, domain, entries }
+        Builder { capacity: self.capacity, hasher: self.hasher, domain, entries: self.entries }
     }
 
     /// Builds the map.
@@ -58,8 +56,7 @@ where
         K: Weigh,
         V: Weigh,
     {
-        let Self { capacity, hasher, domain, .. } = self;
-        HashMap::make(capacity, hasher, domain, weight::<K, V>())
+        HashMap::make(self.capacity, self.hasher, self.domain, weight::<K, V>())
     }
 
     /// Builds the map for types that do not implement [`Weigh`]. `weight` returns the bytes of an

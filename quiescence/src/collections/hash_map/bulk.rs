@@ -46,48 +46,35 @@ where
     #[track_caller]
     pub fn retain(&self, mut keeps: impl FnMut(&K, &V) -> bool) {
         let location = Location::caller();
-        let mut next = Some(0);
-        while let Some(at) = next {
-            // Retired after the section, where that may wait.
+        let mut at = 0; // a position that `advance` gave
+        loop {
+            // Retired after the section, where that may wait; in one of the caller's at once.
             let mut taken = (!defer::in_section()).then(Vec::new);
             let _section = self.tag().enter(location);
-            next = self.retain_batch(at, &mut keeps, &mut taken);
-        }
-    }
-
-    /// The same for some buckets, from a position that [`advance`] gave. In a section. What is
-    /// taken out is given to `taken`, or else retired at once.
-    #[track_caller]
-    fn retain_batch<'m>(
-        &'m self,
-        mut at: usize,
-        keeps: &mut impl FnMut(&K, &V) -> bool,
-        taken: &mut Option<Vec<Garbage<'m, K, V, S, D>>>,
-    ) -> Option<usize> {
-        for _ in 0..BATCH {
-            if taken.as_ref().is_some_and(|taken| taken.len() >= TAKEN) {
-                break;
-            }
-            // SAFETY: in a section.
-            let table = unsafe { growth::root(&self.root) };
-            if table.is_nothing() {
-                return None;
-            }
-            let index = at & table.mask();
-            let mut walk = Walk::new(table, index, index + 1);
-            // SAFETY: the table was loaded in this section.
-            while let Some(entry) = unsafe { walk.next(|entry| self.hash(&entry.key)) } {
-                let garbage = self.retain_entry(entry, keeps, taken.is_none());
-                if let Some(taken) = taken {
-                    taken.extend(garbage);
+            for _ in 0..BATCH {
+                if taken.as_ref().is_some_and(|taken| taken.len() >= TAKEN) {
+                    break;
+                }
+                // SAFETY: in a section.
+                let table = unsafe { growth::root(&self.root) };
+                if table.is_nothing() {
+                    return;
+                }
+                let index = at & table.mask();
+                let mut walk = Walk::new(table, index, index + 1);
+                // SAFETY: the table was loaded in this section.
+                while let Some(entry) = unsafe { walk.next(|entry| self.hash(&entry.key)) } {
+                    let garbage = self.retain_entry(entry, &mut keeps, taken.is_none());
+                    if let Some(taken) = &mut taken {
+                        taken.extend(garbage);
+                    }
+                }
+                at = advance(at, table.mask());
+                if at == 0 {
+                    return;
                 }
             }
-            at = advance(at, table.mask());
-            if at == 0 {
-                return None;
-            }
         }
-        Some(at)
     }
 
     /// Removes an entry, unless it is to stay. Returns what that leaves. In a section; if it is one
@@ -196,10 +183,7 @@ where
     /// section not by a thread that is over the limit.
     #[track_caller]
     fn resize_step(&self, wanted: impl Fn(usize) -> Option<usize>) -> bool {
-        if !self.has_room() {
-            return false;
-        }
-        let garbage = Garbage::new(self);
+        let Some(garbage) = Garbage::if_room(self) else { return false };
         let section = self.tag().enter(Location::caller());
         let table = self.own_table();
         if table.next().is_none() {

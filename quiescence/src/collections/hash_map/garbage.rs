@@ -28,14 +28,13 @@ where
     /// Whether its key was handed on.
     without_key: Cell<bool>,
     pub(super) left: Left<Entry<K, V>>,
-    /// Whether the update has moved buckets, and whether it has tried to change its own. It does
-    /// each only once, which bounds the number of nodes that it leaves.
-    pub(super) has_helped: Cell<bool>,
+    /// Whether the update has tried to change a bucket that has a node, or whose table grows. Only
+    /// then it tends the one and moves others, which bounds the number of nodes that it leaves.
     pub(super) has_tried: Cell<bool>,
     /// Whether the update may wait at the limit.
     waits: bool,
     /// Room for the box.
-    room: Option<Reservation<'m>>,
+    pub(super) room: Option<Reservation<'m>>,
 }
 
 impl<'m, K, V, S, D> Garbage<'m, K, V, S, D>
@@ -44,29 +43,27 @@ where
     V: Send + Sync + 'static,
     D: DomainTag,
 {
-    fn make(map: &'m HashMap<K, V, S, D>, waits: bool) -> Self {
-        let (entry, left) = (Cell::new(ptr::null_mut()), Left::nothing());
-        let (has_helped, has_tried) = (Cell::new(false), Cell::new(false));
-        let without_key = Cell::new(false);
-        Self { map, entry, without_key, left, has_helped, has_tried, waits, room: None }
-    }
-
     /// For an update that waits at the limit, where it may.
     pub(super) fn new(map: &'m HashMap<K, V, S, D>) -> Self {
-        Self::make(map, true)
+        let (entry, left) = (Cell::new(ptr::null_mut()), Left::nothing());
+        let (without_key, has_tried) = (Cell::new(false), Cell::new(false));
+        Self { map, entry, without_key, left, has_tried, waits: true, room: None }
+    }
+
+    /// The same, if an update may take something out: not in a section in which this thread has
+    /// gone over the limit already.
+    #[inline]
+    pub(super) fn if_room(map: &'m HashMap<K, V, S, D>) -> Option<Self> {
+        unlink::may_replace(map.tag(), None).then(|| Self::new(map))
     }
 
     /// For an update that does not wait, and that takes no entry out; `None` while the domain is
     /// over its limit. Which nodes it leaves is not known, so these go over the limit; but of each
     /// thread only those of one update, since none begins while the domain is over it.
     pub(super) fn of_nodes(map: &'m HashMap<K, V, S, D>) -> Option<Self> {
-        (!map.domain.core().is_over_limit()).then(|| Self::make(map, false))
-    }
-
-    /// The same, with room for a box that is charged `charge` bytes, if there is any.
-    pub(super) fn with_box(mut self, charge: usize) -> Option<Self> {
-        self.room = Some(unlink::reserve_any(self.map.tag(), charge)?);
-        Some(self)
+        let mut this = (!map.domain.core().is_over_limit()).then(|| Self::new(map))?;
+        this.waits = false;
+        Some(this)
     }
 
     /// Takes charge of an entry that the update has taken out. Returns it.

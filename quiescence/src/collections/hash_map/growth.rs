@@ -17,11 +17,11 @@
 //! if it may, for the grace period of the table before; growth never does, or buckets would fill
 //! without bound during a long section.
 
+use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use super::bucket::{Locked, Moved, SLOTS, add_unseen};
-use super::known::Known;
 use super::node::Left;
 use super::search::load;
 use super::table::{Table, TableRef};
@@ -64,7 +64,7 @@ pub(super) unsafe fn help<E>(
     let units = units(table, next);
     // Relaxed: a ticket.
     let first = table.head().passed.fetch_add(step, Relaxed) as usize;
-    let (tables, mut hashes) = ((table, next), Known::with_room(2 * SLOTS));
+    let (tables, mut hashes) = ((table, next), Vec::with_capacity(2 * SLOTS));
     // Of pages of the next table, one update is not to wait for two: each part of it is touched a
     // step further ahead than the part before. (None if it shrinks, as most may stay unused.)
     let parts = 0..(next.buckets() / table.buckets()).min(4);
@@ -105,50 +105,43 @@ unsafe fn move_unit<E>(
     (table, next): (TableRef<E>, TableRef<E>),
     unit: usize,
     hash_of: &impl Fn(&E) -> u64,
-    hashes: &mut Known<E, u64>,
+    hashes: &mut Vec<(*const E, u64)>,
     left: &Left<E>,
 ) {
     // A table shrinks by half at once.
     let both = [Some(unit), (next.buckets() < table.buckets()).then(|| unit + next.buckets())];
     let lock = |index| Locked::lock(table.bucket(index), left);
     let units = table.mask().min(next.mask());
-    hashes.forget();
-    let (first, second, is_in_order) = loop {
+    let mut known = BTreeMap::new(); // where others change the bucket: a key is hashed once
+    let (first, second) = loop {
+        hashes.clear();
         for index in both.into_iter().flatten() {
             let bucket = table.bucket(index);
             let (word, node) = load(bucket);
             for entry in bucket.live(word, node).filter(|entry| !entry.is_null()) {
-                if hashes.get(entry).is_none() {
-                    // SAFETY: loaded in the section, by the contract, and not freed before it ends.
-                    hashes.add(entry, hash_of(unsafe { &*entry }));
-                }
+                // SAFETY: loaded in the section, by the contract, and not freed before it ends.
+                let ask = || hash_of(unsafe { &*entry });
+                hashes.push((entry, known.get(&entry).copied().unwrap_or_else(ask)));
             }
         }
         let Ok(first) = lock(unit) else { return };
         let second = both[1].map(|second| {
             lock(second).unwrap_or_else(|Moved| unreachable!("both are moved under both locks"))
         });
-        if hashes.are_of(live(&first, second.as_ref())) {
-            break (first, second, true); // as usual: nothing has changed meanwhile
+        let all = first.live().chain(second.iter().flat_map(Locked::live));
+        //~ map-unseen:
+        if all.eq(hashes.iter().map(|hashed| hashed.0)) {
+            break (first, second); // as usual: nothing has changed meanwhile
         }
-        hashes.settle();
-        let is_known = |entry| hashes.get(entry).is_some(); //~ map-unseen
-        if live(&first, second.as_ref()).all(is_known) {
-            break (first, second, false);
-        }
+        drop((first, second));
+        known.extend(hashes.iter().copied());
     };
-    let place = |entry, hash: u64| {
+    //~ map-moved-before-copy
+    for &(entry, hash) in hashes.iter() {
         // By the hash, but within the buckets that are this one's to fill: a key whose hash is
         // another one by now is lost, and nothing else.
         let target = next.bucket((hash as usize & !units) | unit);
         add_unseen(target, tags::of_hash(hash), entry);
-    };
-    //~ map-moved-before-copy
-    if is_in_order {
-        hashes.all().iter().for_each(|&(entry, hash)| place(entry, hash));
-    } else {
-        let hash_of = |entry| *hashes.get(entry).expect("all are known");
-        live(&first, second.as_ref()).for_each(|entry| place(entry, hash_of(entry)));
     }
     //~ point bucket-moving
     first.leave_moved();
@@ -157,14 +150,6 @@ unsafe fn move_unit<E>(
     }
     // AcqRel: a thread that finds that these were all has seen the others move theirs.
     table.head().moved.fetch_add(1, AcqRel);
-}
-
-/// All entries of one bucket or two.
-fn live<E>(
-    first: &Locked<'_, E>,
-    second: Option<&Locked<'_, E>>,
-) -> impl Iterator<Item = *const E> {
-    first.live().chain(second.into_iter().flat_map(Locked::live))
 }
 
 /// The table of a map.

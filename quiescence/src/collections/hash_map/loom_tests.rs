@@ -12,10 +12,9 @@ use loom::sync::Arc;
 
 use super::bucket::{Found, Locked, Moved, Sight};
 use super::growth;
-use super::known::{Known, Seen};
 use super::map::Entry;
 use super::node::Left;
-use super::search::search;
+use super::search::{Seen, search};
 use super::table::{Table, TableRef};
 use super::walk::Walk;
 use crate::collections::tags;
@@ -51,7 +50,7 @@ fn hash_of(key: u32) -> u64 {
 
 impl World {
     fn new(buckets: usize) -> Arc<Self> {
-        Arc::new(Self { root: AtomicPtr::new(TableRef::new(buckets).as_ptr()) })
+        Arc::new(Self { root: AtomicPtr::new(TableRef::new(buckets, None).as_ptr()) })
     }
 
     fn table(&self) -> TableRef<Pair> {
@@ -88,7 +87,7 @@ impl World {
         {
             return f(&mut bucket, found);
         }
-        let mut seen = Seen { found: None, others: Known::nothing() };
+        let mut seen = Seen { found: None, others: Vec::new() };
         loop {
             let mut table = self.table();
             // SAFETY: nothing is freed before the end of the model.

@@ -8,8 +8,7 @@ use equivalent::Equivalent;
 use super::builder::Builder;
 use super::growth;
 use super::handed_on::hands_on;
-use super::known::is_key;
-use super::search::search;
+use super::search::{is_key, search};
 use super::table::{Table, TableRef};
 use super::view::HashMapRef;
 use crate::domain::domain::Domain;
@@ -18,7 +17,6 @@ use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::AtomicPtr;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::unlink;
 use crate::reclaim::weigh::{self, Weigh, charge_of_box};
 use crate::sync::Counter;
 
@@ -256,7 +254,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
         // Before there is a map, whose drop relies on a table: this may panic.
         let root = match capacity {
             0 => TableRef::nothing(),
-            _ => TableRef::new(growth::buckets_for(capacity)).as_ptr(),
+            _ => TableRef::new(growth::buckets_for(capacity), None).as_ptr(),
         };
         Self { root: AtomicPtr::new(root), hasher, domain, count, weight }
     }
@@ -280,13 +278,6 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
         let size = size_of::<Entry<K, V>>();
         let ask = |weight| weigh::ask(self.domain.core(), || ask(weight)).max(size);
         charge_of_box::<Entry<K, V>>(weight.map_or(size, ask))
-    }
-
-    /// Whether an update may take something out: not in a section in which this thread has gone
-    /// over the limit already.
-    #[inline]
-    pub(super) fn has_room(&self) -> bool {
-        unlink::may_replace(self.tag(), None)
     }
 
     /// The number of entries. Exact unless the map is changed during the call; otherwise it may

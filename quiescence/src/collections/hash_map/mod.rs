@@ -22,8 +22,7 @@
 //! | `node` | overflow nodes |
 //! | `bucket` | a bucket and all changes to it; the invariants |
 //! | `table` | tables |
-//! | `known` | what an update learns about entries before it locks their bucket |
-//! | `search` | a look-up |
+//! | `search` | a look-up, and what an update learns before it locks a bucket |
 //! | `growth` | from one table to the next |
 //! | `walk` | iteration |
 //! | `map`, `update`, `bulk`, `builder`, `view`, `compute`, `traits`, `parallel` | what users see |
@@ -40,14 +39,13 @@ mod bucket;
 mod growth;
 mod handed_on;
 mod headed;
-mod known;
 mod node;
 mod search;
 mod slot;
 mod table;
 mod walk;
 
-pub(super) use self::known::is_key;
+pub(super) use self::search::is_key;
 
 #[cfg(all(test, loom))]
 mod loom_tests;

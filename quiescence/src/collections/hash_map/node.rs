@@ -39,8 +39,12 @@ pub(super) struct Group<E> {
 
 impl<E> Group<E> {
     /// The bytes of its word that are slots.
-    pub(super) const SLOT_BYTES: u64 = tags::node_bytes(GROUP);
+    const SLOT_BYTES: u64 = tags::node_bytes(GROUP);
 }
+
+/// Where a slot is: its group, and its index there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place(usize, usize);
 
 /// A node, with its groups.
 pub(super) type NodeRef<E> = Headed<Node<E>, Group<E>>;
@@ -122,7 +126,7 @@ impl<E> NodeRef<E> {
     }
 
     /// Ends an entry. The caller has the bucket.
-    pub(super) fn end(self, group: usize, index: usize) {
+    pub(super) fn end(self, Place(group, index): Place) {
         let tags = &self.group(group).expect("it has an entry").tags;
         // Relaxed: our own. Release: nothing is published; the order of our own stores.
         tags.store(tags::with(tags.load(Relaxed), index, tags::EMPTY), Release);
@@ -134,11 +138,32 @@ impl<E> NodeRef<E> {
     where
         E: 'n,
     {
-        self.groups::<'n>().flat_map(|group| {
+        let slots = self.slots(tags::live);
+        slots.map(|(tags, Place(_, index), slot)| (tags::get(tags, index), slot.entry()))
+    }
+
+    /// The slots with a tag.
+    pub(super) fn tagged<'n>(self, tag: u64) -> impl Iterator<Item = (Place, &'n Slot<E>)>
+    where
+        E: 'n,
+    {
+        let with_tag = move |tags| tags::matches(tags, tag) & Group::<E>::SLOT_BYTES;
+        self.slots(with_tag).map(|(_, place, slot)| (place, slot))
+    }
+
+    /// The slots that `which` finds in the tags of their group; and these.
+    fn slots<'n>(
+        self,
+        which: impl Fn(u64) -> u64,
+    ) -> impl Iterator<Item = (u64, Place, &'n Slot<E>)>
+    where
+        E: 'n,
+    {
+        self.groups::<'n>().enumerate().flat_map(move |(at, group)| {
             // Acquire: pairs with the Release that stored the tag; the slot was written [HM-1].
-            let tags = group.tags.load(Acquire);
-            tags::indexes(tags::live(tags))
-                .map(move |index| (tags::get(tags, index), group.slots[index].entry()))
+            let tags = group.tags.load(Acquire); //~ map-relaxed-tag-load
+            let indexes = tags::indexes(which(tags));
+            indexes.map(move |index| (tags, Place(at, index), &group.slots[index]))
         })
     }
 

@@ -1,12 +1,30 @@
-//! How readers find an entry, without a lock and without a store.
+//! How readers find an entry, without a lock and without a store; and what an update learns about
+//! entries before it takes a lock.
+//!
+//! **Invariant [HM-I3]: no user code runs while a bucket is locked.** Keys are compared and hashed
+//! before. Under the lock only addresses are compared; each belongs to one entry as long as the
+//! update's section lasts. If the update finds an entry that it has not checked, it releases the
+//! lock, checks the entry, and takes the lock again. So if a `Hash` or an `Eq` panics, nothing is
+//! half done, and if it uses the map, it does not wait for this update.
 
 use std::sync::atomic::Ordering::Acquire;
 
+use equivalent::Equivalent;
+
 use super::bucket::{Bucket, node_of, search_node};
-use super::known::Seen;
 use super::node::NodeRef;
 use super::table::TableRef;
 use crate::collections::tags::{self, MOVED, OVER};
+use crate::os::user_code::{self, Site};
+
+/// Whether `other`, the key of an entry, is `key`.
+#[inline(always)]
+pub(crate) fn is_key<Q, K>(key: &Q, other: &K) -> bool
+where
+    Q: Equivalent<K> + ?Sized,
+{
+    user_code::run(Site::Key, || key.equivalent(other))
+}
 
 /// The entry with this hash that `is_it` accepts.
 ///
@@ -68,32 +86,36 @@ pub(super) unsafe fn search_further<E>(
     }
 }
 
+/// What an update knows of the entries with the tag of its key.
+pub(super) struct Seen<E> {
+    /// The entry of the key; at the begin, if it is known already.
+    pub(super) found: Option<*const E>,
+    /// Entries of other keys, in the order in which they were found.
+    pub(super) others: Vec<*const E>,
+}
+
 impl<E> Seen<E> {
     /// Looks at the entries with this hash until it finds the one of the key, which `is_key`
-    /// accepts: user code. Those of other keys are compared once.
+    /// accepts: user code.
     ///
     /// # Safety
     /// As [`search`].
-    #[inline(always)]
     pub(super) unsafe fn look(
         &mut self,
         table: TableRef<E>,
         hash: u64,
         is_key: &impl Fn(&E) -> bool,
     ) {
+        self.others.clear();
         let is_it = |entry: &E| {
-            if self.others.get(entry).is_some() {
-                return false;
-            }
             let is_it = is_key(entry);
             if !is_it {
-                self.others.add(entry, ());
+                self.others.push(entry);
             }
             is_it
         };
         // SAFETY: by the contract.
         self.found = unsafe { search(table, hash, is_it) };
-        self.others.settle();
     }
 }
 

@@ -5,7 +5,7 @@
 //! is the moment at which an entry comes to a slot of a bucket, or leaves it (`Locked::add`,
 //! `Locked::remove`): the pointer is null before the tag is stored, and until after that.
 //!
-//! If no reader can notice, the pointer is stored before the tag. `Locked::collapse` does that: a
+//! If no reader can notice, the pointer is stored before the tag. `Locked::tend` does that: a
 //! reader that misses the entry in the slot finds it in the node. So does `add_unseen`, whose
 //! bucket no reader has. A slot of a node is used for one key only, and never becomes null again:
 //! there an entry comes and goes by its tag, which is stored after the pointer.

@@ -108,16 +108,11 @@ impl<E> TableRef<E> {
         ptr::eq(self.at.as_ptr(), Self::nothing())
     }
 
-    /// An empty table.
+    /// An empty table, which takes the place of others if there are some.
     ///
     /// # Panics
     /// If `buckets` buckets do not fit in the address space.
-    pub(super) fn new(buckets: usize) -> Self {
-        Self::after(buckets, None)
-    }
-
-    /// A table that takes the place of others.
-    fn after(buckets: usize, before: Option<Arc<Old<E>>>) -> Self {
+    pub(super) fn new(buckets: usize, before: Option<Arc<Old<E>>>) -> Self {
         debug_assert!(buckets.is_power_of_two());
         let bytes = buckets.checked_mul(size_of::<Bucket<E>>());
         let lines = Lines::new(bytes.and_then(|bytes| bytes.checked_add(size_of::<Table<E>>())));
@@ -146,7 +141,7 @@ impl<E> TableRef<E> {
     /// # Safety
     /// No thread uses it any more; what is in it has another owner. It came from `new`.
     pub(super) unsafe fn free(self) {
-        // SAFETY: written by `after`, and not used any more. Its memory goes with the head.
+        // SAFETY: written by `new`, and not used any more. Its memory goes with the head.
         drop(unsafe { self.as_ptr().read() });
     }
 
@@ -197,7 +192,7 @@ impl<E> TableRef<E> {
             bytes: self.bytes(),
             others: self.old().cloned(),
         };
-        let next = Self::after(buckets, Some(Arc::new(old)));
+        let next = Self::new(buckets, Some(Arc::new(old)));
         let (none, new) = (ptr::null_mut(), next.as_ptr());
         // AcqRel: pairs with the Acquire in `next`.
         if self.head().next.compare_exchange(none, new, AcqRel, Relaxed).is_err() {
@@ -247,11 +242,10 @@ impl<E> TableRef<E> {
                     unsafe { NodeRef::free(node) };
                 }
             }
-            if this.is_nothing() {
-                continue;
+            if !this.is_nothing() {
+                // SAFETY: the caller has it alone.
+                unsafe { this.free() };
             }
-            // SAFETY: the caller has it alone.
-            unsafe { this.free() };
         }
     }
 }
@@ -263,7 +257,7 @@ mod tests {
     /// A map that is dropped in a section leaves no tables until that ends: it has no readers.
     #[test]
     fn a_map_that_ends_frees_its_old_tables() {
-        let first = TableRef::<u64>::new(4);
+        let first = TableRef::<u64>::new(4, None);
         first.set_next(8);
         let second = first.next().expect("just set");
         let old = Some(first.into_old());

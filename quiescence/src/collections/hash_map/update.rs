@@ -11,9 +11,8 @@ use equivalent::Equivalent;
 use super::bucket::{Found, Locked, Moved, Sight, Unknown};
 use super::garbage::Garbage;
 use super::growth::{self, STEP};
-use super::known::{Known, Seen, is_key};
 use super::map::{Entry, HashMap};
-use super::search::search_further;
+use super::search::{Seen, is_key, search_further};
 use super::table::TableRef;
 use crate::collections::{moving, tags};
 use crate::domain::sections;
@@ -21,16 +20,17 @@ use crate::domain::tag::DomainTag;
 use crate::os::memory::prefetch;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
-use crate::reclaim::defer::{self, Patience};
+use crate::reclaim::defer::{self, Patience, out_of_line};
 use crate::reclaim::free::AtLimit;
+use crate::reclaim::unlink;
 use crate::reclaim::weigh::charge_of_box;
 
 /// A pointer to an entry.
 pub(super) type At<K, V> = *const Entry<K, V>;
 
 /// Where an entry is that was stored, and the one that was there before; or the one that is there,
-/// and the entry that was not stored.
-type Stored<K, V> = Result<(At<K, V>, Option<At<K, V>>), (Option<At<K, V>>, Box<Entry<K, V>>)>;
+/// and the entry that was not stored, with its own key, or none if the one that is there stays.
+type Stored<L, K, V> = Result<(At<K, V>, Option<At<K, V>>), (Option<At<K, V>>, Box<Entry<L, V>>)>;
 
 /// What an update has seen of its bucket, in a table that does not grow, in this section.
 pub(super) type Look<'m, K, V> = (TableRef<Entry<K, V>>, Sight<'m, Entry<K, V>>);
@@ -81,7 +81,7 @@ where
     /// for the box of an entry.
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<bool, AtLimit<(K, V)>> {
-        let Ok(garbage) = self.garbage_now(&key) else {
+        let Some(garbage) = self.garbage_now(&key) else {
             return Err(AtLimit::unchanged((key, value)));
         };
         Ok(self.in_section(garbage, |garbage| self.put(key, value, garbage).is_none()))
@@ -103,8 +103,7 @@ where
     /// ```
     #[track_caller]
     pub fn insert_if_absent(&self, key: K, value: V) -> bool {
-        let garbage = self.has_room().then(|| Garbage::new(self));
-        match self.put_if_room(key, value, garbage) {
+        match self.put_if_room(key, value, Garbage::if_room(self)) {
             Ok(_) => true,
             Err((Some(_), _)) => false,
             Err((None, _)) => refuse("insert_if_absent"),
@@ -151,7 +150,8 @@ where
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        Ok(self.in_section(self.garbage_now(key)?, |garbage| self.take(key, garbage).is_some()))
+        let garbage = self.garbage_now(key).ok_or(AtLimit::unchanged(()))?;
+        Ok(self.in_section(garbage, |garbage| self.take(key, garbage).is_some()))
     }
 
     /// Replaces the value of a key by the result of `f`, called with the current value. Returns
@@ -189,8 +189,8 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         K: Clone,
     {
-        let replace = |garbage: &_| self.replace(key, &mut f, garbage).is_some();
-        Ok(self.in_section(self.garbage_now(key)?, replace))
+        let garbage = self.garbage_now(key).ok_or(AtLimit::unchanged(()))?;
+        Ok(self.in_section(garbage, |garbage| self.replace(key, &mut f, garbage).is_some()))
     }
 
     /// Runs an update in a section of its own. What it leaves is retired after that.
@@ -214,38 +214,27 @@ where
     #[inline]
     #[track_caller]
     pub(super) fn garbage(&self, what: &str) -> Garbage<'_, K, V, S, D> {
-        if !self.has_room() {
-            refuse(what);
-        }
-        Garbage::new(self)
+        let Some(garbage) = Garbage::if_room(self) else { refuse(what) };
+        garbage
     }
 
-    /// For an update that does not wait.
-    ///
-    /// # Errors
-    /// If there is no room for what it may take out: the box that the entry of its key is in now,
-    /// and nodes.
+    /// For an update that does not wait; `None` if there is no room for what it may take out: the
+    /// box that the entry of its key is in now, and nodes.
     #[track_caller]
-    pub(super) fn garbage_now<Q>(&self, key: &Q) -> Result<Garbage<'_, K, V, S, D>, AtLimit>
+    pub(super) fn garbage_now<Q>(&self, key: &Q) -> Option<Garbage<'_, K, V, S, D>>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let garbage = Garbage::of_nodes(self).ok_or(AtLimit::unchanged(()))?;
-        garbage.with_box(self.charge_now(key)).ok_or(AtLimit::unchanged(()))
-    }
-
-    /// What the entry of a key is charged now; what one is charged at least, if there is none.
-    #[track_caller]
-    fn charge_now<Q>(&self, key: &Q) -> usize
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        let _section = self.tag().enter(Location::caller());
+        let mut garbage = Garbage::of_nodes(self)?;
+        let section = self.tag().enter(Location::caller());
         // SAFETY: in a section.
         let entry = unsafe { self.find(key) };
         let least = charge_of_box::<Entry<K, V>>(size_of::<Entry<K, V>>());
         // SAFETY: found in the section.
-        entry.map_or(least, |entry| self.charge(unsafe { &*entry }))
+        let charge = entry.map_or(least, |entry| self.charge(unsafe { &*entry }));
+        drop(section);
+        garbage.room = Some(unlink::reserve_any(self.tag(), charge)?);
+        Some(garbage)
     }
 
     /// Puts an entry into the map. Returns where the one is that was there before. In a section.
@@ -256,7 +245,7 @@ where
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Option<At<K, V>> {
         let hash = self.hash(&key);
-        let put = self.put_where(key, value, hash, (Wants::Key, None), garbage);
+        let put = self.put_where(key, value, hash, (Wants::Key, None), is_key, garbage);
         put.ok().expect("it is wanted, whether the key is there or not").1
     }
 
@@ -266,7 +255,9 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let (hash, is_key) = (self.hash(key), |other: &K| is_key(key, other));
-        let look = self.look(hash, |entry| is_key(&entry.key));
+        // SAFETY: in a section.
+        let table = unsafe { growth::root(&self.root) };
+        let look = Self::look(table, hash, |entry| is_key(&entry.key));
         self.take_where(hash, (Wants::Present, look), is_key, garbage)
     }
 
@@ -282,50 +273,46 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         K: Clone,
     {
-        let hash = self.hash(key);
-        loop {
-            let look = self.look_for(key, hash);
-            let old = look.1.entry()?;
-            // SAFETY: found in the section.
-            let entry = unsafe { &*old };
-            let value = user_code::run(Site::Update, || f(&entry.value));
-            let at = (old, look);
-            let new = if garbage.hands_on() {
-                self.attempt_replace(at, MaybeUninit::<K>::uninit(), value, hash, garbage)
-            } else {
-                let own_key = user_code::run(Site::Key, || entry.key.clone());
-                self.attempt_replace(at, own_key, value, hash, garbage)
-            };
-            if new.is_some() {
-                return new;
-            }
-        }
+        let replaced = self.attempt_replace(key, &mut f, garbage);
+        // Not in one loop: what that has ready for its next turn is written to the stack.
+        replaced.unwrap_or_else(|| {
+            out_of_line(move || {
+                loop {
+                    if let Some(replaced) = self.attempt_replace(key, &mut f, garbage) {
+                        return replaced;
+                    }
+                }
+            })
+        })
     }
 
-    /// Replaces the value of the entry that was found in this section, if it is still there. `key`
-    /// is a copy of its key; or nothing, if that is handed on. Returns where the new one is. In a
-    /// section.
+    /// The same, unless another update comes first.
     #[inline(always)]
-    fn attempt_replace<L>(
+    fn attempt_replace<Q>(
         &self,
-        (found, look): (At<K, V>, Look<'_, K, V>),
-        key: L,
-        value: V,
-        hash: u64,
+        key: &Q,
+        f: &mut impl FnMut(&V) -> V,
         garbage: &Garbage<'_, K, V, S, D>,
-    ) -> Option<At<K, V>> {
-        let new = cache::boxed(Entry { key, value });
-        let held = self.lock(hash, garbage, (Wants::This(found), Some(look)), never);
-        let (table, bucket, found) = held.ok()?;
-        let found = found.expect("it is wanted");
-        let new = Box::into_raw(new).cast();
-        if garbage.hands_on() {
-            garbage.hand_on(found.entry, new);
-        }
-        found.slot.set(new);
-        garbage.take(found.entry);
-        self.unlock(table, bucket, 0);
-        Some(new)
+    ) -> Option<Option<At<K, V>>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        K: Clone,
+    {
+        let hash = self.hash(key);
+        let look = self.look_for(key, hash);
+        let Some(old) = look.1.entry() else { return Some(None) };
+        // SAFETY: found in the section.
+        let entry = unsafe { &*old };
+        let value = user_code::run(Site::Update, || f(&entry.value));
+        let wants = (Wants::This(old), Some(look));
+        let put = if garbage.hands_on() {
+            let none = MaybeUninit::<K>::uninit();
+            self.put_where(none, value, hash, wants, |_, key| never(key), garbage).ok()
+        } else {
+            let own_key = user_code::run(Site::Key, || entry.key.clone());
+            self.put_where(own_key, value, hash, wants, is_key, garbage).ok()
+        };
+        put.map(|(new, _)| Some(new))
     }
 
     /// Puts an entry into the map, unless the key is there, in a section of its own. An entry that
@@ -339,55 +326,61 @@ where
         key: K,
         value: V,
         garbage: Option<Garbage<'_, K, V, S, D>>,
-    ) -> Stored<K, V> {
+    ) -> Stored<K, K, V> {
         let _section = self.tag().enter(Location::caller()); // ends before `garbage` is dropped
         let hash = self.hash(&key);
         if let Some(garbage) = &garbage {
-            return self.put_where(key, value, hash, (Wants::Absent, None), garbage);
+            return self.put_where(key, value, hash, (Wants::Absent, None), is_key, garbage);
         }
         // SAFETY: in a section.
         let there = unsafe { self.find_hashed(&key, hash) };
         Err((there, cache::boxed(Entry { key, value })))
     }
 
-    /// Puts an entry into the map, if it is there as `wants` says. In a section.
+    /// Puts an entry into the map, if it is there as `wants` says. Its `key` is a K; or none, if
+    /// the entry of that key is wanted, which hands its own on. In a section.
     #[inline(always)]
-    pub(super) fn put_where(
+    pub(super) fn put_where<L>(
         &self,
-        key: K,
+        key: L,
         value: V,
         hash: u64,
         (wants, look): Wanted<'_, K, V>,
+        is_key: impl Fn(&L, &K) -> bool,
         garbage: &Garbage<'_, K, V, S, D>,
-    ) -> Stored<K, V> {
-        if !cfg!(loom) && look.is_none() {
-            // The bucket's line comes while the allocator makes the box.
+    ) -> Stored<L, K, V> {
+        let table = look.is_none().then(|| {
             // SAFETY: in a section.
             let table = unsafe { growth::root(&self.root) };
+            // The bucket's line comes while the allocator makes the box.
             prefetch(ptr::from_ref(table.bucket(hash as usize)).cast());
-        }
+            table
+        });
         let new = cache::boxed(Entry { key, value });
         let is_key = |other: &K| is_key(&new.key, other);
-        let look = match look {
-            None => self.look(hash, |entry| is_key(&entry.key)),
-            look => look,
+        let look = match table {
+            Some(table) => Self::look(table, hash, |entry| is_key(&entry.key)),
+            None => look,
         };
         let (table, mut bucket, found) = match self.lock(hash, garbage, (wants, look), is_key) {
             Ok(held) => held,
             Err(there) => return Err((there, new)),
         };
-        let new: *mut Entry<K, V> = Box::into_raw(new);
+        let new: *mut Entry<K, V> = Box::into_raw(new).cast();
         let mut unused = None;
         match &found {
             Some(found) => {
                 if garbage.hands_on() {
                     // SAFETY: its own key, read once: another takes its place.
-                    unused = Some(unsafe { new.cast::<K>().read() });
+                    unused = Some(unsafe { new.cast::<L>().read() });
                     garbage.hand_on(found.entry, new);
                 }
                 found.slot.set(new);
             }
-            None => bucket.add(tags::of_hash(hash), new),
+            None => {
+                assert!(!matches!(wants, Wants::This(_)), "it is wanted");
+                bucket.add(tags::of_hash(hash), new);
+            }
         }
         let old = found.map(|found| garbage.take(found.entry));
         self.unlock(table, bucket, old.is_none().into());
@@ -413,12 +406,14 @@ where
         Some(found.entry)
     }
 
-    /// Looks at the bucket of a key, for the entry that `is_it` accepts. Nothing, if the table
-    /// grows, or where [`Sight::of`] says so. In a section.
+    /// Looks at the bucket of a key, for the entry that `is_it` accepts. Nothing, if the table,
+    /// which was loaded in this section, grows, or where [`Sight::of`] says so. In a section.
     #[inline(always)]
-    fn look(&self, hash: u64, is_it: impl Fn(&Entry<K, V>) -> bool) -> Option<Look<'_, K, V>> {
-        // SAFETY: in a section.
-        let table = unsafe { growth::root(&self.root) };
+    fn look<'m>(
+        table: TableRef<Entry<K, V>>,
+        hash: u64,
+        is_it: impl Fn(&Entry<K, V>) -> bool,
+    ) -> Option<Look<'m, K, V>> {
         if table.next().is_some() {
             return None;
         }
@@ -434,11 +429,11 @@ where
         Q: Equivalent<K> + ?Sized,
     {
         let is_it = |entry: &Entry<K, V>| is_key(key, &entry.key);
-        if let Some(look) = self.look(hash, is_it) {
-            return look;
-        }
         // SAFETY: in a section.
         let table = unsafe { growth::root(&self.root) };
+        if let Some(look) = Self::look(table, hash, is_it) {
+            return look;
+        }
         // SAFETY: loaded in the section.
         let found = unsafe { search_further(table, hash, &mut { is_it }) };
         (table, Sight::of_reader(table.bucket(hash as usize), found))
@@ -493,12 +488,14 @@ where
     ) -> Result<Held<'l, K, V>, Option<At<K, V>>> {
         let known = if let Wants::This(entry) = wants { Some(entry) } else { None };
         let tag = tags::of_hash(hash);
-        let mut seen = Seen { found: known, others: Known::nothing() };
+        let mut seen = Seen { found: known, others: Vec::new() };
+        let mut tends = !garbage.has_tried.replace(true);
+        let table = self.own_table();
+        if tends && table.next().is_some() {
+            moving::help(|| self.help(table, garbage));
+        }
         loop {
             let mut table = self.own_table();
-            if table.next().is_some() && !garbage.has_helped.replace(true) {
-                moving::help(|| self.help(table, garbage));
-            }
             if known.is_none() {
                 // SAFETY: loaded in the section.
                 unsafe { seen.look(table, hash, &|other| is_key(&other.key)) };
@@ -513,7 +510,7 @@ where
                     Err(Moved) => table = table.next().expect("entries have moved there"),
                 }
             };
-            if !garbage.has_tried.replace(true) {
+            if mem::take(&mut tends) {
                 bucket.tend();
             }
             match bucket.locate(tag, &seen) {
@@ -540,16 +537,13 @@ where
     }
 
     /// The table, which is made if there is none. In a section.
-    #[inline(always)]
     pub(super) fn own_table(&self) -> TableRef<Entry<K, V>> {
         // SAFETY: in a section.
         let table = unsafe { growth::root(&self.root) };
-        if table.is_nothing() { self.first_table() } else { table }
-    }
-
-    #[cold]
-    fn first_table(&self) -> TableRef<Entry<K, V>> {
-        let (nothing, new) = (TableRef::nothing(), TableRef::new(growth::buckets_for(1)));
+        if !table.is_nothing() {
+            return table;
+        }
+        let (nothing, new) = (TableRef::nothing(), TableRef::new(growth::buckets_for(1), None));
         // AcqRel: pairs with the Acquire in `growth::root`.
         match self.root.compare_exchange(nothing, new.as_ptr(), AcqRel, Acquire) {
             Ok(_) => new,

@@ -9,6 +9,7 @@ use super::compute::{Compute, Operation};
 use super::garbage::Garbage;
 use super::growth;
 use super::map::{Entry, HashMap};
+use super::search::is_key;
 use super::update::{At, Wants, never, refuse};
 use super::walk::Walk;
 use crate::collections::impls::{iterated, shown_as_all, view};
@@ -54,10 +55,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G> HashMapRef<'_, K, V, S, D
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        // SAFETY: in a section.
-        let entry = unsafe { self.map.find(key) };
-        // SAFETY: found in the section, which lasts as long as `self`.
-        entry.map(|at| unsafe { &(*at).value })
+        self.get_key_value(key).map(|(_, value)| value)
     }
 
     /// Returns the key as it is in the map, and its value.
@@ -78,8 +76,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G> HashMapRef<'_, K, V, S, D
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        // SAFETY: in a section.
-        unsafe { self.map.find(key) }.is_some()
+        self.get_key_value(key).is_some()
     }
 
     /// Iterates over all entries, in no order. An entry that is present all the time is visited
@@ -184,7 +181,7 @@ where
     /// As [`get_or_insert_with`](Self::get_or_insert_with).
     #[track_caller]
     pub fn get_or_insert(&self, key: K, value: V) -> &V {
-        match self.get_or_put(key, || value, true) {
+        match self.get_or_put(key, || value, Garbage::if_room) {
             Ok(value) => value,
             Err(_) => refuse("get_or_insert"),
         }
@@ -206,7 +203,7 @@ where
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
         let make = || user_code::run(Site::Make, make);
-        match self.get_or_put(key, make, true) {
+        match self.get_or_put(key, make, Garbage::if_room) {
             Ok(value) => value,
             Err(_) => refuse("get_or_insert_with"),
         }
@@ -224,27 +221,28 @@ where
         make: impl FnOnce() -> V,
     ) -> Result<&V, AtLimit<K>> {
         let make = || user_code::run(Site::Make, make);
-        self.get_or_put(key, make, false).map_err(AtLimit::unchanged)
+        self.get_or_put(key, make, Garbage::of_nodes).map_err(AtLimit::unchanged)
     }
 
-    /// The value of a key; if it has none, what `make` returns, which is inserted; `waits` as
-    /// [`insert`](Self::insert), or as a `try_` form.
+    /// The value of a key; if it has none, what `make` returns, which is inserted, if there is
+    /// `room` for what that leaves.
     ///
     /// # Errors
     /// The key, if it is not there and nothing may be left.
-    fn get_or_put(&self, key: K, make: impl FnOnce() -> V, waits: bool) -> Result<&V, K> {
+    fn get_or_put<'s>(
+        &'s self,
+        key: K,
+        make: impl FnOnce() -> V,
+        room: impl FnOnce(&'s HashMap<K, V, S, D>) -> Option<Garbage<'s, K, V, S, D>>,
+    ) -> Result<&'s V, K> {
         let hash = self.map.hash(&key);
         let look = self.map.look_for(&key, hash);
         let at = match look.1.entry() {
             Some(at) => at,
             None => {
-                let garbage = match waits {
-                    true => self.map.has_room().then(|| Garbage::new(self.map)),
-                    false => Garbage::of_nodes(self.map),
-                };
-                let Some(garbage) = garbage else { return Err(key) };
+                let Some(garbage) = room(self.map) else { return Err(key) };
                 let wants = (Wants::Absent, Some(look));
-                match self.map.put_where(key, make(), hash, wants, &garbage) {
+                match self.map.put_where(key, make(), hash, wants, is_key, &garbage) {
                     Ok((new, _)) => new,
                     // The other one is dropped here, where no bucket is locked.
                     Err((there, _)) => there.expect("that is why"),
@@ -297,7 +295,7 @@ where
         key: K,
         f: impl FnMut(Option<(&K, &V)>) -> Operation<V, T>,
     ) -> Result<Compute<'_, K, V, T>, AtLimit<K>> {
-        let Ok(garbage) = self.map.garbage_now(&key) else {
+        let Some(garbage) = self.map.garbage_now(&key) else {
             return Err(AtLimit::unchanged(key));
         };
         Ok(self.decide(key, f, &garbage))
@@ -329,7 +327,7 @@ where
                 }
                 (Operation::Insert(value), _) => {
                     let wants = (old.map_or(Wants::Absent, Wants::This), Some(look));
-                    match self.map.put_where(key, value, hash, wants, garbage) {
+                    match self.map.put_where(key, value, hash, wants, is_key, garbage) {
                         // The value is dropped here, where no bucket is locked.
                         Err((_, entry)) => key = entry.key,
                         Ok((new, _)) => {

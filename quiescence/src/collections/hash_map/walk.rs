@@ -78,26 +78,20 @@ impl<E> Walk<E> {
     /// `hash_of` is the map's.
     pub(super) unsafe fn next(&mut self, hash_of: impl Fn(&E) -> u64) -> Option<*const E> {
         loop {
-            let entry = self.next_entry()?;
+            let entry = if self.heads != 0 {
+                self.heads -= 1;
+                self.head[self.heads]
+            } else if let Some(entry) = self.others.pop() {
+                entry
+            } else {
+                self.enter_bucket()?;
+                continue;
+            };
             // SAFETY: found in this section.
             let hash = || hash_of(unsafe { &*entry }) as usize;
             if self.only.is_none_or(|of| hash() & of.mask == of.index) {
                 return Some(entry);
             }
-        }
-    }
-
-    /// The next entry, wanted or not.
-    fn next_entry(&mut self) -> Option<*const E> {
-        loop {
-            if self.heads != 0 {
-                self.heads -= 1;
-                return Some(self.head[self.heads]);
-            }
-            if let Some(entry) = self.others.pop() {
-                return Some(entry);
-            }
-            self.enter_bucket()?;
         }
     }
 

@@ -7,8 +7,9 @@
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::id::{MARKS, Mark};
+use super::id::{Id, MARKS, Mark};
 use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Mutex, Rank};
+use crate::reclaim::cache;
 
 /// Bits of a word; loom has few, so that it need not look at many places.
 pub(super) const WORD_BITS: usize = if cfg!(loom) { 2 } else { 64 };
@@ -31,31 +32,30 @@ pub(super) struct Entry<V> {
 
 const _: () = assert!(align_of::<Entry<()>>() > TAG);
 
-/// The content of a slot: an entry with its marks, or nothing.
-pub(super) struct Word<V>(pub(super) *mut Entry<V>);
-
-impl<V> Clone for Word<V> {
-    fn clone(&self) -> Self {
-        *self
+impl<V> Entry<V> {
+    /// The entry of an id.
+    pub(super) fn boxed(id: Id, value: V) -> Box<Self> {
+        cache::boxed(Self { generation: id.generation(), value })
     }
 }
 
-impl<V> Copy for Word<V> {}
+/// The content of a slot: an entry with its marks, or nothing.
+pub(super) struct Word<V>(pub(super) *mut Entry<V>);
 
 impl<V> Word<V> {
     /// The entry, or null.
     #[inline(always)]
-    pub(super) fn entry(self) -> *mut Entry<V> {
+    pub(super) fn entry(&self) -> *mut Entry<V> {
         self.0.map_addr(|address| address & !TAG)
     }
 
     /// The bits of its marks.
     #[inline(always)]
-    pub(super) fn marks(self) -> usize {
+    pub(super) fn marks(&self) -> usize {
         self.0.addr() & TAG
     }
 
-    pub(super) fn has(self, mark: Mark) -> bool {
+    pub(super) fn has(&self, mark: Mark) -> bool {
         self.marks() & mark.bit() != 0
     }
 
@@ -83,7 +83,7 @@ impl Bits {
 
     /// Sets a bit. Returns whether none was set before, if no other thread changes them.
     pub(super) fn set(&self, place: usize) -> bool {
-        let were_clear = self.are_clear();
+        let were_clear = self.are(0);
         self.0[place / WORD_BITS].fetch_or(bit(place), Relaxed);
         were_clear
     }
@@ -91,11 +91,12 @@ impl Bits {
     /// Clears a bit. Returns whether none is set now, if no other thread changes them.
     pub(super) fn clear(&self, place: usize) -> bool {
         self.0[place / WORD_BITS].fetch_and(!bit(place), Relaxed);
-        self.are_clear()
+        self.are(0)
     }
 
-    fn are_clear(&self) -> bool {
-        self.0.iter().all(|word| word.load(Relaxed) == 0)
+    /// Whether all words are this one.
+    fn are(&self, bits: u64) -> bool {
+        self.0.iter().all(|word| word.load(Relaxed) == bits)
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -205,7 +206,7 @@ impl<V> Chunk<V> {
 
     /// Whether all indexes are claimed.
     pub(super) fn is_full(&self) -> bool {
-        self.used.0.iter().all(|word| word.load(Relaxed) == ALL)
+        self.used.are(ALL)
     }
 
     /// The generation of the last entry in a slot that the caller owns, or of the entry that the

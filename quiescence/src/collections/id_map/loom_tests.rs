@@ -28,17 +28,16 @@ impl World {
         Arc::new(Self { table: Table::new(), taken: Mutex::new(Vec::new()) })
     }
 
-    fn entry(generation: u32, number: usize) -> NonNull<Entry<Value>> {
+    fn value(number: usize) -> Value {
         let value = UnsafeCell::new(0);
         // SAFETY: a write; that no thread is near is what is tested.
         value.with_mut(|value| unsafe { *value = number });
-        NonNull::from(Box::leak(Box::new(Entry { generation, value })))
+        value
     }
 
     fn insert(&self, number: usize) -> Id {
         let claim = self.table.claim(|| 0).expect("there is room");
-        let entry = Self::entry(claim.id.generation(), number);
-        claim.publish(entry)
+        claim.publish(Self::value(number))
     }
 
     /// The number of an entry.
@@ -67,11 +66,12 @@ impl World {
     }
 
     fn replace(&self, id: Id, number: usize) -> bool {
-        let new = Self::entry(id.generation(), number);
+        let new = Entry::boxed(id, Self::value(number));
         // SAFETY: as above.
         let old = unsafe { self.table.replace(id, None, new) };
-        self.took(old.unwrap_or(new));
-        old.is_some()
+        let is_replaced = old.is_ok();
+        self.took(old.unwrap_or_else(|new| NonNull::from(Box::leak(new))));
+        is_replaced
     }
 
     fn mark(&self, id: Id, mark: Mark) -> bool {
@@ -203,10 +203,7 @@ fn one_of_two_takes_an_index() {
     model_of(3, World::new, |world| {
         let take = |world: &World| {
             let claim = world.table.claim_at(1);
-            claim.map(|claim| {
-                let entry = World::entry(claim.id.generation(), 1);
-                claim.publish(entry)
-            })
+            claim.map(|claim| claim.publish(World::value(1)))
         };
         let (there, here) = beside(world, take, take);
         assert!(here.is_some() ^ there.is_some());

@@ -22,7 +22,7 @@ use crate::os::sync::const_unless_loom;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::free::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
-use crate::reclaim::{cache, debug_objects, local};
+use crate::reclaim::{debug_objects, local};
 
 /// A table that maps ids to values and chooses the ids, like the kernel's IDR and XArray, and the
 /// ids of System V's semaphores.
@@ -244,9 +244,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn insert_with(&self, make: impl FnOnce(Id) -> V) -> Id {
         let claim = self.table.claim(percpu::slot);
         let claim = claim.expect("quiescence: an IdMap has no index left; use try_insert()");
-        let id = claim.id;
-        let value = user_code::run(Site::Make, || make(id));
-        claim.publish(NonNull::from(Box::leak(boxed(id, value))))
+        let value = user_code::run(Site::Make, || make(claim.id));
+        claim.publish(value)
     }
 
     /// Inserts a value at the lowest free index of a range: for ids that must not exceed some
@@ -340,7 +339,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn replace(&self, id: Id, value: V) -> Result<(), V> {
         self.may_retire("replace");
         let section = self.section();
-        let old = self.replace_in(id, None, boxed(id, value), &section);
+        let old = self.replace_in(id, None, Entry::boxed(id, value), &section);
         drop(section);
         // SAFETY: it was taken out, once.
         old.map(|old| unsafe { self.retire(old) }).map_err(|new| new.value)
@@ -354,7 +353,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn try_replace(&self, id: Id, value: V) -> Result<(), ReplaceError<V>> {
         let mut value = Some(value);
         let replaced = self.take_if_room(id, |section, entry| {
-            let result = self.replace_in(id, Some(entry), boxed(id, value.take()?), section);
+            let result = self.replace_in(id, Some(entry), Entry::boxed(id, value.take()?), section);
             result.map_err(|refused| value = Some(refused.value)).ok()
         });
         match (replaced, value) {
@@ -379,7 +378,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         let old = loop {
             let Some(current) = self.find(id, &section) else { break None };
             let value = user_code::run(Site::Update, || f(&current.value));
-            match self.replace_in(id, Some(current), boxed(id, value), &section) {
+            match self.replace_in(id, Some(current), Entry::boxed(id, value), &section) {
                 Ok(old) => break Some(old),
                 // Before `f` is called again, which may wait for what the value has.
                 Err(refused) => user_code::run(Site::Drop, || drop(refused)),
@@ -538,25 +537,15 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         section: &S,
     ) -> Result<NonNull<Entry<V>>, Box<Entry<V>>> {
         sections::check(section, &self.domain, "map");
-        let new = NonNull::from(Box::leak(new));
-        // SAFETY: in a section of the map's domain; an entry of ours.
-        unsafe { self.table.replace(id, expected.map(ptr::from_ref), new) }.ok_or_else(|| {
-            // SAFETY: the box of above, which was not published.
-            unsafe { Box::from_raw(new.as_ptr()) }
-        })
+        // SAFETY: in a section of the map's domain.
+        unsafe { self.table.replace(id, expected, new) }
     }
 }
 
 /// Puts a value where the claim is; gives it back if there is none.
 fn publish<V>(claim: Option<Claim<'_, V>>, value: V) -> Result<Id, V> {
     let Some(claim) = claim else { return Err(value) };
-    let id = claim.id;
-    Ok(claim.publish(NonNull::from(Box::leak(boxed(id, value)))))
-}
-
-/// The entry of an id.
-pub(super) fn boxed<V>(id: Id, value: V) -> Box<Entry<V>> {
-    cache::boxed(Entry { generation: id.generation(), value })
+    Ok(claim.publish(value))
 }
 
 pub(super) fn half_open(indexes: &impl RangeBounds<u32>) -> Range<u64> {

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::ops::RangeBounds;
 
+use super::chunk::Entry;
 use super::entries::Entries;
 use super::id::{Id, Mark};
-use super::map::{IdMap, boxed, half_open};
+use super::map::{IdMap, half_open};
 use crate::collections::impls::{iterated, shown_as_all, view};
 use crate::domain::tag::{DomainTag, Section};
 
@@ -115,7 +116,7 @@ impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G
     #[track_caller]
     pub fn replace(&self, id: Id, value: V) -> Result<&V, V> {
         self.map.may_retire("replace");
-        let old = self.map.replace_in(id, None, boxed(id, value), self);
+        let old = self.map.replace_in(id, None, Entry::boxed(id, value), self);
         let old = old.map_err(|new| new.value)?;
         // SAFETY: as in `remove`.
         let value = unsafe { &old.as_ref().value };

@@ -43,6 +43,12 @@ impl<V> fmt::Display for ReplaceError<V> {
 
 impl<V: fmt::Debug> std::error::Error for ReplaceError<V> {}
 
+#[cold]
+#[track_caller]
+fn refuse(what: &str) -> ! {
+    sections::refuse(&format!("IdMap::{what}"), &format!("try_{what}()"));
+}
+
 impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// What an entry is charged.
     fn charge(&self, entry: &Entry<V>) -> usize {
@@ -53,7 +59,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     #[track_caller]
     pub(super) fn may_retire(&self, what: &str) {
         if !unlink::may_replace(self.domain.tag(), self.scale.constant::<Entry<V>>()) {
-            sections::refuse(&format!("IdMap::{what}"), &format!("try_{what}()"));
+            refuse(what);
         }
     }
 

@@ -267,26 +267,32 @@ impl<V> Table<V> {
     }
 
     /// Puts `new`, which has the same generation, in the place of an entry; of `current`, if that
-    /// is given. The marks stay. Returns what was there, for the caller to retire; nothing, if the
-    /// entry is another one, or none.
+    /// is given. The marks stay. Returns what was there, for the caller to retire.
+    ///
+    /// # Errors
+    /// `new`, if the entry is another one, or none.
     ///
     /// # Safety
-    /// The caller is in a section under which entries are not freed; `new` is an entry of its own.
+    /// The caller is in a section under which entries are not freed.
     pub(super) unsafe fn replace(
         &self,
         id: Id,
-        current: Option<*const Entry<V>>,
-        new: NonNull<Entry<V>>,
-    ) -> Option<NonNull<Entry<V>>> {
-        let chunk = self.directory.chunk(chunk_of(id.index()))?;
-        let seen = chunk.update(place_of(id.index()), |seen| {
+        current: Option<&Entry<V>>,
+        new: Box<Entry<V>>,
+    ) -> Result<NonNull<Entry<V>>, Box<Entry<V>>> {
+        let new = Box::into_raw(new);
+        let exchange = |seen: Word<V>| {
             let entry = NonNull::new(seen.entry())?;
             // SAFETY: by the contract.
             let is_same = unsafe { entry.as_ref() }.generation == id.generation()
                 && current.is_none_or(|current| ptr::eq(current, entry.as_ptr()));
-            is_same.then(|| Word::of(new.as_ptr(), seen.marks()))
-        })?;
-        NonNull::new(seen.entry())
+            is_same.then(|| Word::of(new, seen.marks()))
+        };
+        let chunk = self.directory.chunk(chunk_of(id.index()));
+        let seen = chunk.and_then(|chunk| chunk.update(place_of(id.index()), exchange));
+        // SAFETY: the box of above, which was not published.
+        seen.and_then(|seen| NonNull::new(seen.entry()))
+            .ok_or_else(|| unsafe { Box::from_raw(new) })
     }
 
     /// Changes the marks of an entry: clears one and sets one, if it has the one and not the other.
@@ -375,11 +381,12 @@ impl<V> Table<V> {
 
 impl<V> Claim<'_, V> {
     /// Puts an entry of this id there.
-    pub(super) fn publish(self, entry: NonNull<Entry<V>>) -> Id {
-        let id = self.id;
-        // First [ID-5].
-        self.chunk.set_generation(place_of(self.id.index()), id.generation());
-        self.chunk.publish(place_of(self.id.index()), entry.as_ptr());
+    #[inline(always)]
+    pub(super) fn publish(self, value: V) -> Id {
+        let (id, place) = (self.id, place_of(self.id.index()));
+        let entry = Box::into_raw(Entry::boxed(id, value));
+        self.chunk.set_generation(place, id.generation()); // first [ID-5]
+        self.chunk.publish(place, entry);
         std::mem::forget(self);
         id
     }
