@@ -45,10 +45,11 @@ pub(crate) struct Own {
     look_at: u64,
 }
 
-/// A number that is not told: it comes before the first one, and numbers wrap after centuries.
-const NEVER: Sequence = Sequence::after(0);
-/// The first that is told.
-pub(crate) const FIRST: Sequence = Sequence::after(1);
+/// A number that is not told: it comes before the first one, and is come to again after centuries.
+const NEVER: Sequence = Sequence::after(0_u64.wrapping_sub(4));
+/// The first that is told. The numbers wrap with the third grace period, so that each kernel that
+/// boots tests that.
+pub(crate) const FIRST: Sequence = Sequence::after(0_u64.wrapping_sub(3));
 
 impl Own {
     /// Counts the callbacks that have come since the CPU last looked. The next tick looks, too.

@@ -11,7 +11,7 @@ use crate::sync::Ordering;
 /// The machine at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The grace period in progress, or the last one. Numbers begin as if there had been one.
+    /// The grace period in progress, or the last one. Numbers begin three before they wrap.
     pub sequence: Sequence,
     /// When it began, by the platform's clock.
     pub began_ns: u64,

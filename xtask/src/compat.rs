@@ -31,6 +31,21 @@ const LINK: &[&str] = &[
     "-Wl,--gc-sections",
 ];
 
+/// What the thin libraries are compiled with. For the last ones see `shim/flavor.c`: architectures
+/// but this one have one dialect of thread-local access, the good one.
+const COMPILE: &[&str] = &[
+    "-O2",
+    "-g",
+    "-fPIC",
+    "-fno-plt",
+    "-std=gnu11",
+    "-Wall",
+    "-Wextra",
+    "-mgeneral-regs-only",
+    #[cfg(target_arch = "x86_64")]
+    "-mtls-dialect=gnu2",
+];
+
 /// The directory with `lib`, `lib/pkgconfig` and `include`, built first if that is needed, unless
 /// `QUIESCENCE_COMPAT` says where it is. For tests.
 ///
@@ -147,7 +162,6 @@ impl Build {
         headers::write(&self.stage.join("include"))?;
         self.link_core()?;
         self.make_thin()?;
-        self.make_archives()?;
         for (name, text) in
             pkgconfig::files("${pcfiledir}/../..", "${prefix}/lib", "${prefix}/include")
         {
@@ -161,33 +175,23 @@ impl Build {
         Ok(())
     }
 
-    /// The core as one object, with the names that the shared one exports and no others; and the
-    /// thin libraries.
-    fn make_archives(&self) -> Result<()> {
-        let objects = self.stage.join("archives");
-        fs::create_dir_all(&objects)?;
-        archives::core(&self.archive, &self.library(CORE), &objects, &self.library(CORE_ARCHIVE))?;
-        for library in LIBRARIES.iter() {
-            let parts = self.compile(library, &objects, &["-DSHIM_ARCHIVE"])?;
-            archives::thin(&parts, &objects, &self.library(&library.archive()))?;
-        }
-        fs::remove_dir_all(objects)?;
-        Ok(())
-    }
-
-    /// Those that programs run on, and what the linker is given.
+    /// The core's archive, as one object with the names that the shared one exports and no others.
+    /// And of each thin library what programs run on, what the linker is given, and the archive.
     fn make_thin(&self) -> Result<()> {
         let objects = self.stage.join("objects");
         fs::create_dir_all(&objects)?;
+        archives::core(&self.archive, &self.library(CORE), &objects, &self.library(CORE_ARCHIVE))?;
         for library in LIBRARIES.iter() {
-            self.link(library, &self.compile(library, &objects, &[])?, &library.soname())?;
+            let compiled = |options: &[&str]| self.compile(library, &objects, options);
+            self.link(library, &compiled(&[])?, &library.soname())?;
             let name = library.linker_name();
             if library.has_link_time_twin() {
-                let parts = self.compile(library, &objects, &["-DSHIM_LINK_TIME"])?;
-                self.link(library, &parts, &name)?;
+                self.link(library, &compiled(&["-DSHIM_LINK_TIME"])?, &name)?;
             } else {
                 symlink(library.soname(), &self.library(&name))?;
             }
+            let archive = self.library(&library.archive());
+            archives::thin(&compiled(&["-DSHIM_ARCHIVE"])?, &objects, &archive)?;
         }
         fs::remove_dir_all(objects)?;
         Ok(())
@@ -213,27 +217,12 @@ impl Build {
         let object = |source: &String| {
             let object = to.join(format!("liburcu{}.{source}.o", library.suffix));
             let mut compiler = c_compiler();
-            compiler
-                .args(self.compile_options())
-                .args(options)
-                .args(library.define.iter().map(|name| format!("-D{name}")));
+            compiler.args(COMPILE).arg("-I").arg(self.stage.join("include")).args(options);
+            compiler.args(library.define.iter().map(|name| format!("-D{name}")));
             compiler.arg("-c").arg(self.folder("shim").join(source)).arg("-o").arg(&object);
             run(&mut compiler).map(|_| object)
         };
         library.sources.iter().map(object).collect()
-    }
-
-    fn compile_options(&self) -> Vec<String> {
-        let include = format!("-I{}", self.stage.join("include").display());
-        let mut options =
-            vec!["-O2", "-g", "-fPIC", "-fno-plt", "-std=gnu11", "-Wall", "-Wextra", &include];
-        // See shim/flavor.c. Other architectures have one dialect of thread-local access, the good
-        // one.
-        options.push("-mgeneral-regs-only");
-        if cfg!(target_arch = "x86_64") {
-            options.push("-mtls-dialect=gnu2");
-        }
-        options.into_iter().map(str::to_owned).collect()
     }
 
     /// Into a file of this name.

@@ -22,7 +22,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::compat::symlink;
 use crate::install::{MANUAL, Part, Places, install_part};
-use crate::library::{CORE, LIBRARIES};
+use crate::library::{LIBRARIES, sonames};
 use crate::pkgconfig;
 use crate::tools::{self, c_compiler, files_below, run};
 
@@ -182,7 +182,7 @@ impl Maker<'_> {
         let links = self.home().join("default");
         let place = stage.join(links.strip_prefix("/")?);
         fs::create_dir_all(&place)?;
-        for name in LIBRARIES.iter().map(|library| library.soname()).chain([CORE.to_owned()]) {
+        for name in sonames() {
             symlink(format!("../{name}"), &place.join(&name))?;
         }
         // Sorts before the files that name Debian's own directories.

@@ -14,7 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::compat::symlink;
-use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES};
+use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES, sonames};
 use crate::tools::{files_below, root, run};
 use crate::{cmake, headers, pkgconfig, say};
 
@@ -186,8 +186,7 @@ fn items(tree: &Path, places: &Places) -> Result<Vec<Item>> {
     let mut items = Vec::new();
     let mut add = |part, path: PathBuf, content| items.push(Item { part, path, content });
     let built = |name: &str| Content::Library(tree.join("lib").join(name));
-    let sonames = LIBRARIES.iter().map(|library| library.soname());
-    for name in std::iter::once(CORE.to_owned()).chain(sonames) {
+    for name in sonames() {
         add(Runtime, libdir.join(&name), built(&name));
     }
     let page = root().join("compat/man").join(MANUAL);

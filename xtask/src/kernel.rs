@@ -231,7 +231,7 @@ impl Kernel {
             let step = steps().find(|one| one.name == *step).context("no such step")?;
             tree = root().join("target/kernel-mutant");
             say::begun(&format!("{}: {}", step.name, step.about));
-            copied(&root(), &tree, |file, text| {
+            copied(&tree, |file, text| {
                 let mut edits = step.edits.iter().filter(|edit| edit.file == file);
                 edits.try_fold(text, |text, edit| applied(edit, &text))
             })?;
@@ -272,13 +272,10 @@ fn code(kernel: &Path) -> Result<u64> {
     };
     let mut bytes = 0;
     for line in symbols.lines() {
-        let mut columns = line.splitn(4, ' ');
-        let (Some(_), Some(size), Some("t" | "T"), Some(name)) =
-            (columns.next(), columns.next(), columns.next(), columns.next())
-        else {
-            continue;
-        };
-        if is_ours(name) {
+        let columns: Vec<_> = line.splitn(4, ' ').collect();
+        if let [_, size, "t" | "T", name] = columns[..]
+            && is_ours(name)
+        {
             bytes += u64::from_str_radix(size, 16).with_context(|| line.to_owned())?;
         }
     }

@@ -38,6 +38,11 @@ pub(crate) const CORE_LINK: &str = "libquiescence.so";
 /// The core as an archive.
 pub(crate) const CORE_ARCHIVE: &str = "libquiescence.a";
 
+/// The core, and the thin libraries, as the dynamic linker knows them.
+pub(crate) fn sonames() -> impl Iterator<Item = String> {
+    std::iter::once(CORE.to_owned()).chain(LIBRARIES.iter().map(Library::soname))
+}
+
 impl Library {
     /// As the dynamic linker knows it.
     pub(crate) fn soname(&self) -> String {

@@ -17,7 +17,7 @@ mod alone;
 mod copy;
 
 pub(crate) use alone::{applied, limited};
-pub(crate) use copy::copied;
+pub(crate) use copy::{copied, tree};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -192,7 +192,7 @@ impl Run {
         if asked.is_empty() {
             return Ok(());
         }
-        let mut tree = alone::Tree::copied(&root())?;
+        let mut tree = alone::Tree::copied()?;
         for (_, _, test) in &asked {
             tree.try_as_it_is(test)?;
         }
@@ -394,14 +394,6 @@ impl Bench {
 
 /// What the copy is compiled with. Its code is not meant to be read, nor to please lints.
 pub(crate) const FLAGS: &str = "--cfg quiescence_mutants --cap-lints allow";
-
-/// The copy of the tree, as it is to be now.
-///
-/// # Errors
-/// If a mark has no edit, or an edit no mark; or if something cannot be read or written.
-pub(crate) fn tree() -> Result<PathBuf> {
-    copy::written(&root())
-}
 
 /// The folder of a package of the workspace, as the documents cite its tests.
 pub(crate) fn folder_of(package: &str) -> &str {

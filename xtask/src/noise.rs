@@ -62,6 +62,9 @@ pub struct Noise {
     parts: Vec<Part>,
 }
 
+/// Tries a part. Returns which goals are missed.
+type Try = fn(&Noise, &Path) -> Result<Vec<String>>;
+
 /// What else the machine does: so many threads spin, or sleep and wake.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Load {
@@ -114,20 +117,19 @@ impl Load {
 }
 
 /// The lowest figure of some runs, and the highest.
-#[derive(Clone, Copy, Debug)]
-struct Range([f64; 2]);
+type Range = [f64; 2];
 
-impl Range {
-    /// How many times `figure` is more than the highest one, or less than the lowest; at least 1.
-    fn off(self, figure: f64) -> f64 {
-        let Self([low, high]) = self;
-        (figure / high).max(low / figure).max(1.0)
-    }
+/// The range of some figures, if there are any.
+fn range(figures: impl Iterator<Item = f64>) -> Option<Range> {
+    figures.fold(None, |range: Option<Range>, figure| {
+        let [low, high] = range.unwrap_or([figure; 2]);
+        Some([low.min(figure), high.max(figure)])
+    })
+}
 
-    fn with(self, figure: f64) -> Self {
-        let Self([low, high]) = self;
-        Self([low.min(figure), high.max(figure)])
-    }
+/// How many times `figure` is more than the highest one, or less than the lowest; at least 1.
+fn off([low, high]: Range, figure: f64) -> f64 {
+    (figure / high).max(low / figure).max(1.0)
 }
 
 /// What `rcu costs` said.
@@ -147,10 +149,7 @@ impl Costs {
             let [near, far] = [self.distance_ns, other.distance_ns];
             threads == 1 || near.max(far) <= near.min(far) * DISTANCES_WITHIN
         };
-        let figures = others.filter(is_like).filter_map(|other| other.rows.get(name)?.1);
-        figures.fold(None, |range: Option<Range>, figure| {
-            Some(range.map_or(Range([figure; 2]), |range| range.with(figure)))
-        })
+        range(others.filter(is_like).filter_map(|other| other.rows.get(name)?.1))
     }
 }
 
@@ -173,18 +172,16 @@ impl Noise {
     pub fn run(&self) -> Result<()> {
         let program = built_program("rcu", "rcu")?;
         let mut missed = Vec::new();
-        let has = |part| self.parts.is_empty() || self.parts.contains(&part);
-        if has(Part::Costs) {
-            missed.extend(self.costs(&program)?);
-        }
-        if has(Part::Advise) {
-            missed.extend(self.advise(&program)?);
-        }
-        if has(Part::Compare) {
-            missed.extend(self.compare(&program)?);
-        }
-        if has(Part::Seeds) {
-            missed.extend(seeds::disagreements(&program)?);
+        let parts: [(Part, Try); 4] = [
+            (Part::Costs, Self::costs),
+            (Part::Advise, Self::advise),
+            (Part::Compare, Self::compare),
+            (Part::Seeds, |_, program| seeds::disagreements(program)),
+        ];
+        for (part, tries) in parts {
+            if self.parts.is_empty() || self.parts.contains(&part) {
+                missed.extend(tries(self, &program)?);
+            }
         }
         ensure!(missed.is_empty(), "goals that are missed: {}", missed.join("; "));
         Ok(())
@@ -216,7 +213,7 @@ impl Noise {
                         alone += 1;
                         continue;
                     };
-                    let off = range.off(figure);
+                    let off = off(range, figure);
                     if off <= WITHIN[usize::from(threads > 1)] {
                         right += 1;
                         most = most.max(off);
@@ -369,10 +366,10 @@ mod tests {
 
     #[test]
     fn a_figure_is_held_against_the_range_of_the_idle_machine() {
-        let idle = Range([2.0; 2]).with(2.2).with(2.1);
-        assert_eq!(idle.off(2.1), 1.0);
-        assert!((idle.off(2.42) - 1.1).abs() < 1e-9);
-        assert!((idle.off(1.0) - 2.0).abs() < 1e-9);
+        let idle = range([2.0, 2.2, 2.1].into_iter()).unwrap();
+        assert_eq!(off(idle, 2.1), 1.0);
+        assert!((off(idle, 2.42) - 1.1).abs() < 1e-9);
+        assert!((off(idle, 1.0) - 2.0).abs() < 1e-9);
     }
 
     #[test]
@@ -382,7 +379,7 @@ mod tests {
             Costs { distance_ns, rows: BTreeMap::from([row("alone", 1), row("shared", 2)]) }
         };
         let (run, idle) = (costs(30.0, 1.0), [costs(31.0, 2.0), costs(120.0, 9.0)]);
-        let range = |name| run.range(name, idle.iter()).unwrap().0;
+        let range = |name| run.range(name, idle.iter()).unwrap();
         assert_eq!((range("alone"), range("shared")), ([2.0, 9.0], [2.0, 2.0]));
         assert!(costs(300.0, 1.0).range("shared", idle.iter()).is_none());
     }

@@ -19,38 +19,30 @@ pub(crate) const OWN: &str = "quiescence";
 pub(crate) fn files(prefix: &str, libdir: &str, includedir: &str) -> Vec<(String, String)> {
     let head = format!("prefix={prefix}\nlibdir={libdir}\nincludedir={includedir}\n\n");
     let with_head = |(name, text): (String, String)| (name, format!("{head}{text}"));
-    let of_libraries = LIBRARIES.iter().flat_map(|library| [liburcus(library), ours(library)]);
-    of_libraries.flatten().chain([of_cxx()]).map(with_head).collect()
+    LIBRARIES.iter().flat_map(of_library).chain([of_cxx()]).map(with_head).collect()
 }
 
-fn liburcus(library: &Library) -> Option<(String, String)> {
-    let name = format!("liburcu{}", library.suffix);
-    of_library(library, &name, &format!("{name}, from quiescence"), INTERFACE, "")
-}
-
-fn ours(library: &Library) -> Option<(String, String)> {
+fn of_library(library: &Library) -> Vec<(String, String)> {
+    let Library { suffix, described: Some(described), .. } = library else { return Vec::new() };
+    let text = |name: &str, version: &str, path: &str| {
+        format!(
+            "Name: {name}\n\
+             Description: Read-copy-update for user space: {described}\n\
+             Version: {version}\n\
+             Libs: -L${{libdir}}{path} -lurcu-common -lurcu{suffix}\n\
+             Libs.private: {PRIVATE}\n\
+             Cflags: -I${{includedir}}\n"
+        )
+    };
+    let theirs = format!("liburcu{suffix}");
+    let described = text(&format!("{theirs}, from quiescence"), INTERFACE, "");
+    let mut files = vec![(format!("{theirs}.pc"), described)];
     // liburcu itself, the default flavour, is `quiescence-memb` here.
-    let name = format!("{OWN}-{}", library.suffix.strip_prefix('-')?);
-    of_library(library, &name, &name, VERSION, " -Wl,-rpath,${libdir}")
-}
-
-fn of_library(
-    library: &Library,
-    file: &str,
-    name: &str,
-    version: &str,
-    path: &str,
-) -> Option<(String, String)> {
-    let (described, suffix) = (library.described.as_ref()?, &library.suffix);
-    let text = format!(
-        "Name: {name}\n\
-         Description: Read-copy-update for user space: {described}\n\
-         Version: {version}\n\
-         Libs: -L${{libdir}}{path} -lurcu-common -lurcu{suffix}\n\
-         Libs.private: {PRIVATE}\n\
-         Cflags: -I${{includedir}}\n"
-    );
-    Some((format!("{file}.pc"), text))
+    if let Some(own) = suffix.strip_prefix('-') {
+        let ours = format!("{OWN}-{own}");
+        files.push((format!("{ours}.pc"), text(&ours, VERSION, " -Wl,-rpath,${libdir}")));
+    }
+    files
 }
 
 /// What a program with `<rcu>` or `<hazard_pointer>` needs: the flavour that they use, and the

@@ -104,15 +104,21 @@ fn cmake_finds_the_archives_and_its_programs_hold() {
     assert!(notes.contains(".note.quiescence"), "{notes}");
 }
 
-/// What CMake says of a project that wants so much of the package, and tells so much of it.
-fn configured(wanted: &str, tells: &str) -> Output {
-    let directory = scratch("find");
-    let text_of_it = format!(
-        "cmake_minimum_required(VERSION 3.16)\nproject(find C)\n\
-         find_package(quiescence {wanted} REQUIRED)\nmessage(\"{tells}\")\n"
-    );
-    fs::write(directory.join("CMakeLists.txt"), text_of_it).expect("it is written");
-    output(command("cmake", &directory).args(["-S", ".", "-B", "build"]))
+/// Projects that find the package, one after the other in one directory: only the first has to find
+/// out what the compiler is.
+struct Finder(PathBuf);
+
+impl Finder {
+    /// What CMake says of one that wants so much of the package, and tells so much of it.
+    fn configured(&self, wanted: &str, tells: &str) -> Output {
+        let text_of_it = format!(
+            "cmake_minimum_required(VERSION 3.16)\nproject(find C)\n\
+             find_package(quiescence {wanted} REQUIRED)\nmessage(\"{tells}\")\n"
+        );
+        fs::write(self.0.join("CMakeLists.txt"), text_of_it).expect("it is written");
+        let words = ["-S", ".", "-B", "build", "-U", "quiescence_*"];
+        output(command("cmake", &self.0).args(words))
+    }
 }
 
 /// The package was said to be missing, and none of its components to be there.
@@ -121,7 +127,8 @@ fn a_component_that_is_optional_has_to_be_there() {
     needs::or_return!(Cmake);
     let wanted = "COMPONENTS memb OPTIONAL_COMPONENTS cds urcu";
     let has = |name: &str| format!("{name} ${{quiescence_{name}_FOUND}}");
-    let output = configured(wanted, &["memb", "cds", "urcu"].map(has).join(" "));
+    let tells = ["memb", "cds", "urcu"].map(has).join(" ");
+    let output = Finder(scratch("find")).configured(wanted, &tells);
     let said = text(&output);
     assert!(output.status.success() && said.contains("memb TRUE cds TRUE urcu \n"), "{said}");
 }
@@ -129,6 +136,7 @@ fn a_component_that_is_optional_has_to_be_there() {
 #[test]
 fn cmake_is_told_of_a_version_or_a_component_that_is_not_there() {
     needs::or_return!(Cmake);
+    let finder = Finder(scratch("find"));
     for (wanted, complaint) in [
         ("0.2 COMPONENTS memb", None),
         ("", None),
@@ -136,7 +144,7 @@ fn cmake_is_told_of_a_version_or_a_component_that_is_not_there() {
         ("1", Some("version: 0.2.0")),
         ("0.2 COMPONENTS urcu", Some("there is no component urcu; there are: cds memb")),
     ] {
-        let output = configured(wanted, "found ${quiescence_VERSION}");
+        let output = finder.configured(wanted, "found ${quiescence_VERSION}");
         let said = text(&output);
         assert_eq!(output.status.success(), complaint.is_none(), "{wanted}: {said}");
         let expected = complaint.unwrap_or(concat!("found ", env!("CARGO_PKG_VERSION")));

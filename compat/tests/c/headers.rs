@@ -369,9 +369,11 @@ fn every_macro_is_used_without_a_warning() {
         for more in
             [&["-O2"][..], &["-O0", "-D_LGPL_SOURCE"], &["-O2", "-D_LGPL_SOURCE", "-DDEBUG_RCU"]]
         {
-            for pedantic in [&["-Wpedantic", "-DPEDANTIC"][..], &[]] {
-                let mut options = vec!["-Wall", "-Wextra", "-Werror", "-c", "-o", "/dev/null"];
-                options.extend(more.iter().chain(pedantic));
+            // A pedant's warnings are the parser's; those of what comes after it are the others'.
+            let pedantic = &["-Wpedantic", "-DPEDANTIC", "-fsyntax-only"][..];
+            for last in [pedantic, &["-c", "-o", "/dev/null"]] {
+                let mut options = vec!["-Wall", "-Wextra", "-Werror"];
+                options.extend(more.iter().chain(last));
                 let compiled = ours.compile(dialect, &options, source);
                 assert_eq!(compiled, Ok(String::new()), "{dialect} {options:?}");
             }

@@ -42,6 +42,8 @@ static CHAINS: [Chain; 256] = [const { Chain::new() }; 256];
 static CHANGES: Lock<()> = Lock::new(());
 /// Tasks that have come to the end of a round, in all rounds.
 static ARRIVED: AtomicU64 = AtomicU64::new(0);
+/// What had been [`done`] when counting began.
+static DONE_BEFORE: Lock<[u64; 2]> = Lock::new([0; 2]);
 
 const ROOT: u64 = HARTS as u64;
 
@@ -146,8 +148,20 @@ fn end_round(round: u64, harts: u64) {
     if ARRIVED.fetch_add(1, AcqRel) + 1 != all {
         return thread::wait(&|| ARRIVED.load(Acquire) >= all, false);
     }
+    if round == WARM_UP {
+        DONE_BEFORE.with(|before| *before = done());
+    }
     mark(if round == WARM_UP { Mark::Begin } else { Mark::Unit });
     thread::wake_waiters();
+}
+
+/// Twice the number of grace periods that have ended, which wraps; and how often harts were asked
+/// to reschedule.
+pub(crate) fn done() -> [u64; 2] {
+    // Perhaps the lock is held.
+    let seen = core::iter::repeat_with(|| KERNEL.snapshot()).flatten().next();
+    let asked = (0..HARTS).map(|hart| hart::of(hart).rescheds.load(Relaxed)).sum();
+    [seen.map_or(0, |seen| seen.sequence.to_bits()), asked]
 }
 
 /// Says what came of it.
@@ -157,9 +171,9 @@ pub(crate) fn main() -> ! {
     while ARRIVED.load(Acquire) < (WARM_UP + rounds + 1) * harts {
         thread::sleep_ticks(1);
     }
-    let periods = KERNEL.snapshot().map_or(0, |seen| seen.sequence.ended());
-    let asked = (0..HARTS).map(|hart| hart::of(hart).rescheds.load(Relaxed)).sum::<u64>();
-    _ = write!(Console, "| {rounds} | {periods} | {asked}");
+    let (before, now) = (DONE_BEFORE.with(|before| *before), done());
+    let [twice, asked] = [0, 1].map(|at| now[at].wrapping_sub(before[at]));
+    _ = write!(Console, "| {rounds} | {} | {asked}", twice / 2);
     mark(Mark::End);
     sbi::power_off(true);
 }

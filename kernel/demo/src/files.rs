@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use conformance::{Machine, Rcu};
 
-use crate::dcache::{Mark, mark};
+use crate::dcache::{Mark, done, mark};
 use crate::hart::{self, HARTS, HZ, SECOND, this};
 use crate::platform::{Board, KERNEL, RCU};
 use crate::sbi::{self, Console};
@@ -86,13 +86,13 @@ fn measure(harts: usize) -> ! {
             while sbi::time() < time {
                 operation(harts);
             }
-            (slab::counts(), KERNEL.snapshot().map_or(0, |seen| seen.sequence.ended()))
+            (slab::counts(), done()[0])
         };
         let begun = sbi::time();
         let before = until(begun + seconds * SECOND / 2);
         mark(Mark::Begin);
         let after = until(begun + seconds * SECOND * 3 / 2);
-        let periods = (after.1 - before.1).max(1);
+        let periods = (after.1.wrapping_sub(before.1) / 2).max(1);
         let [operations, node, zone] = core::array::from_fn(|at| after.0[at] - before.0[at]);
         (0..operations / UNIT).for_each(|_| mark(Mark::Unit));
         let [node, zone] = [node, zone].map(|visits| visits * 1_000_000 / operations);

@@ -4,6 +4,7 @@
 //! All of it is found out from the libraries. No version of the packages has been published before
 //! this one, so each symbol is there since this one.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,16 +12,14 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 
 use crate::archives::exported;
-use crate::library::{CORE, LIBRARIES, SOVERSION};
+use crate::library::{self, SOVERSION};
 use crate::tools::run;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-fn sonames() -> Vec<String> {
-    let mut sonames: Vec<_> = LIBRARIES.iter().map(|library| library.soname()).collect();
-    sonames.push(CORE.to_owned());
-    sonames.sort();
-    sonames
+/// In the order of files that list them.
+fn sonames() -> BTreeSet<String> {
+    library::sonames().collect()
 }
 
 /// The text of the file `symbols`. liburcu's symbols have no versions: they are all `Base`.
@@ -86,6 +85,7 @@ fn leading_version(text: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::library::LIBRARIES;
 
     #[test]
     fn versions_are_compared_as_numbers() {

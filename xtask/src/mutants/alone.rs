@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use mutants::{Edit, Step, Test};
 use super::Outcome;
 use super::copy::copied;
 use crate::say;
+use crate::tools::root;
 
 /// What came of a test.
 #[derive(Debug)]
@@ -48,10 +49,10 @@ pub(crate) fn applied(edit: &Edit, text: &str) -> Result<String> {
 
 impl Tree {
     /// A copy of the files that git knows, as they stand now.
-    pub(super) fn copied(root: &Path) -> Result<Self> {
-        let (path, target) =
-            (root.join("target/mutants-alone/tree"), root.join("target/mutants-alone/target"));
-        copied(root, &path, |_, text| Ok(text))?;
+    pub(super) fn copied() -> Result<Self> {
+        let place = root().join("target/mutants-alone");
+        let (path, target) = (place.join("tree"), place.join("target"));
+        copied(&path, |_, text| Ok(text))?;
         Ok(Self { path, target, as_it_is: BTreeMap::new() })
     }
 
@@ -196,7 +197,6 @@ pub(super) mod tests {
     use mutants::Catcher;
 
     use super::*;
-    use crate::tools::root;
 
     /// The tests of `verify/mutants/promises.toml` that hold each promise.
     pub(in super::super) fn tests_of_promises() -> BTreeMap<String, Vec<String>> {

@@ -17,7 +17,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use mutants::{Edit, Table};
 
-use crate::tools::run;
+use crate::tools::{root, run};
 
 /// Packages that have marks, and what they need to find the switch.
 const PACKAGES: [(&str, &str); 3] = [
@@ -26,14 +26,15 @@ const PACKAGES: [(&str, &str); 3] = [
     ("verify/torture", ""),
 ];
 
-/// Writes the copy of the repository, or brings it up to date. Returns where it is.
+/// Writes the copy of the repository as it is to be now, or brings it up to date. Returns where it
+/// is.
 ///
 /// # Errors
 /// If a mark has no edit, or an edit no mark; or if something cannot be read or written.
-pub(crate) fn written(root: &Path) -> Result<PathBuf> {
+pub(crate) fn tree() -> Result<PathBuf> {
     let mut marks = Marks::new(mutants::table());
-    let path = root.join("target/mutants-tree");
-    copied(root, &path, |file, text| marks.edited(file, text))?;
+    let path = root().join("target/mutants-tree");
+    copied(&path, |file, text| marks.edited(file, text))?;
     marks.ended()?;
     Ok(path)
 }
@@ -44,11 +45,11 @@ pub(crate) fn written(root: &Path) -> Result<PathBuf> {
 /// # Errors
 /// If something cannot be read, edited or written.
 pub(crate) fn copied(
-    root: &Path,
     path: &Path,
     mut edited: impl FnMut(&str, String) -> Result<String>,
 ) -> Result<()> {
-    let listed = run(Command::new("git").current_dir(root).args(["ls-files", "-z"]))?;
+    let root = root();
+    let listed = run(Command::new("git").current_dir(&root).args(["ls-files", "-z"]))?;
     let files: BTreeSet<&str> = listed.split('\0').filter(|file| !file.is_empty()).collect();
     for file in &files {
         let (from, to) = (root.join(file), path.join(file));
@@ -310,7 +311,7 @@ mod tests {
     /// A place that has moved without its mark would leave a step that is never removed.
     #[test]
     fn each_mark_has_an_edit_and_each_edit_a_mark() {
-        let root = crate::tools::root();
+        let root = root();
         let mut marks = Marks::new(mutants::table());
         for (package, _) in PACKAGES {
             for path in crate::tools::files_below(&root.join(package).join("src")).unwrap() {

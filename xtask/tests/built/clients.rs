@@ -18,6 +18,14 @@ const WAITS: &str = "never() { sleep 0.02; false; }\nuntil_true 600 never never\
 /// A program that does not end, in the foreground.
 const HANGS: &str = "sleep 600.5\n";
 
+/// Tries a script for each of these at once: they wait most of the time.
+fn whatever_it_waits_for(tries: impl Fn(&str) + Sync) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| tries(HANGS));
+        tries(WAITS);
+    });
+}
+
 /// A folder with an executable script of these lines, and a folder `tmp` for what it makes.
 fn script(lines: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -69,12 +77,12 @@ fn says_that_its_time_is_over_whatever_it_waits_for() {
     if !needs::met_for("", &["Scripts"]) {
         return;
     }
-    for waits in [WAITS, HANGS] {
+    whatever_it_waits_for(|waits| {
         let start = "client trial 1 1 \"$@\"\nstart log stock sleep 600.5\n";
         let folder = script(&format!("{start}{waits}"));
         let output = command(folder.path()).output().expect("the script runs");
         failed(folder.path(), &output, 1);
-    }
+    });
 }
 
 /// Namespaces of one's own, which `alone` needs: without, this says so.
@@ -96,7 +104,7 @@ fn ends_in_its_namespaces_when_it_is_told_from_outside() {
     if !has_namespaces() {
         return;
     }
-    for waits in [WAITS, HANGS] {
+    whatever_it_waits_for(|waits| {
         let start = "alone \"$@\"\nclient trial 500 500 \"$@\"\nstart log stock sleep 600.5\n";
         let folder = script(&format!("{start}echo ready\n{waits}"));
         let mut child = command(folder.path()).spawn().expect("the script runs");
@@ -109,7 +117,7 @@ fn ends_in_its_namespaces_when_it_is_told_from_outside() {
         child.stderr.take().expect("a pipe").read_to_end(&mut stderr).expect("it is read");
         let status = child.wait().expect("it ends");
         failed(folder.path(), &Output { status, stdout: Vec::new(), stderr }, 500);
-    }
+    });
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(crate) fn compile(job: &Job) -> Result<PathBuf, String> {
     let dependencies = path.with_extension("d");
     // Where readers are calls there is little to optimise between them; what the compiler warns of
     // needs some of it. Deprecated names are tested as well.
-    let options = ["-g0", if job.inline { "-O1" } else { "-Og" }, "-Wno-deprecated-declarations"];
+    let options = [if job.inline { "-O1" } else { "-Og" }, "-Wno-deprecated-declarations"];
     let mut command = compiler(&source, job.headers, &options);
     command.args(is_cpp.then_some("-std=gnu++17")).arg("-MD").arg("-MF").arg(&dependencies);
     command.args(job.variant.define()).args(job.inline.then_some("-D_LGPL_SOURCE"));

@@ -1,5 +1,7 @@
 //! `<rcu>` and `<hazard_pointer>`.
 
+use std::path::PathBuf;
+
 use xtask::needs;
 
 use super::compile;
@@ -17,15 +19,21 @@ fn holds(source: &str, options: &[&str]) {
 #[test]
 fn an_object_protected_by_one_module_is_freed_by_another() {
     needs::or_return!(Gxx);
+    let path = |program: PathBuf| program.into_os_string().into_string().expect("UTF-8");
     for visibility in ["-fvisibility=default", "-fvisibility=hidden"] {
-        let module = |name: &str| {
-            let options = ["-shared", "-fPIC", visibility, &format!("-Wl,-soname,{name}")];
-            compile("module.cpp", &options).into_os_string().into_string().expect("UTF-8")
+        let object = |options: &[&str]| {
+            path(compile("module.cpp", &[&["-c", visibility], options].concat()))
         };
-        let (one, two) = (module("one"), module("two"));
-        for kind in [["-fPIE", "-pie"], ["-fno-pie", "-no-pie"], ["-fPIE", "-rdynamic"]] {
-            let options = [&["-DEXECUTABLE", visibility], &kind[..]].concat();
-            let program = compile("module.cpp", &options);
+        let linked =
+            |object: &str, options: &[&str]| compile(object, &[options, &["-lstdc++"]].concat());
+        let plugin = object(&["-fPIC"]);
+        let [one, two] = ["-Wl,-soname,one", "-Wl,-soname,two"]
+            .map(|soname| path(linked(&plugin, &["-shared", soname])));
+        let [pie, other] = ["-fPIE", "-fno-pie"].map(|kind| object(&["-DEXECUTABLE", kind]));
+        for (object, kind) in
+            [(&pie, &["-pie"][..]), (&other, &["-no-pie"]), (&pie, &["-pie", "-rdynamic"])]
+        {
+            let program = linked(object, kind);
             assert_eq!(run(&program, Whose::Ours, &[&one]), "ok\n", "{kind:?} and a plugin");
             let said = run(&program, Whose::Ours, &[&one, &two]);
             assert_eq!(said, "ok\n", "two plugins of {kind:?}");

@@ -3,7 +3,7 @@
 use xtask::needs;
 
 use super::{case_holds_for, compile};
-use crate::program::{Whose, run};
+use crate::program::{Whose, ended, run, text};
 
 /// In the child no thread was there to end the pause: no callback ran, and `rcu_barrier` hung.
 #[test]
@@ -51,4 +51,16 @@ fn without_a_flavour_a_child_frees_no_object_that_it_retires() {
     needs::or_return!(Gxx);
     let program = compile("retires_in_child.cpp", &["-Wl,--as-needed"]);
     assert_eq!(run(&program, Whose::Ours, &[]), "ok\n");
+}
+
+/// The forking thread held the lock that the portable futex has for all who sleep.
+#[test]
+fn an_older_handler_that_pauses_a_work_queue_waits_for_its_own_thread() {
+    needs::or_return!();
+    let options = ["-Wl,--as-needed", "-lurcu-cds", "-lurcu-common"];
+    let program = compile("older_handler_of_a_queue.c", &options);
+    for environment in [&[][..], &[("QUIESCENCE_FUTEX", "portable")]] {
+        let output = ended(&program, Whose::Ours, &[], environment);
+        assert!(output.status.success(), "{environment:?}: {}", text(&output));
+    }
 }
