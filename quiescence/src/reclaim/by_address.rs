@@ -6,8 +6,8 @@
 //! [`crate::reclaim::domain_state`] one of those in use. A program may have a domain for each of
 //! its objects, so no table is searched or copied as a whole for one domain.
 //!
-//! The entries are in a list, in no order. A map of the standard library's, with a hash that is made
-//! for addresses, has their places.
+//! The entries are in a list, in no order. A map of the standard library's, with a hash that is
+//! made for addresses, has their places.
 //!
 //! An entry that a thread keeps after the end of its domain holds a weak handle, so that no other
 //! domain gets the address. A table that finds no entry makes a thread slow, or has it register
