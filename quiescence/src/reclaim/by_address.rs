@@ -6,8 +6,8 @@
 //! [`crate::reclaim::domain_state`] one of those in use. A program may have a domain for each of
 //! its objects, so no table is searched or copied as a whole for one domain.
 //!
-//! The entries are in a list, in no order but what [`ByAddress::swap`] gives it. A map of the
-//! standard library's, with a hash that is made for addresses, has their places.
+//! The entries are in a list, in no order. A map of the standard library's, with a hash that is
+//! made for addresses, has their places.
 //!
 //! An entry that a thread keeps after the end of its domain holds a weak handle, so that no other
 //! domain gets the address. A table that finds no entry makes a thread slow, or has it register
@@ -77,38 +77,25 @@ impl<T> ByAddress<T> {
     }
 
     pub(crate) fn get_mut<A>(&mut self, address: *const A) -> Option<&mut T> {
-        self.place(address).map(|place| self.at_mut(place))
+        self.place(address).map(|place| &mut self.entries[place].1)
     }
 
-    /// The entry at a place just returned by [`place`](Self::place) or [`insert`](Self::insert).
-    pub(crate) fn at_mut(&mut self, place: usize) -> &mut T {
-        &mut self.entries[place].1
-    }
-
-    /// The place of the entry with this address; valid until an entry is removed.
-    pub(crate) fn place<A>(&self, address: *const A) -> Option<usize> {
+    fn place<A>(&self, address: *const A) -> Option<usize> {
         place(&self.places, address.addr())
     }
 
-    /// Adds an entry for an address that has none. Returns its place.
-    pub(crate) fn insert<A>(&mut self, address: *const A, entry: T) -> usize {
+    /// Adds an entry for an address that has none.
+    pub(crate) fn insert<A>(&mut self, address: *const A, entry: T) -> &mut T {
         debug_assert!(self.place(address).is_none());
         let place = self.entries.len();
         self.entries.push((address.addr(), entry));
         self.note(place);
-        place
+        &mut self.entries[place].1
     }
 
     /// Notes which entry is at this place.
     fn note(&mut self, place: usize) {
         note(&mut self.places, self.entries[place].0, place);
-    }
-
-    /// Exchanges the entries at two places.
-    pub(crate) fn swap(&mut self, one: usize, other: usize) {
-        self.entries.swap(one, other);
-        self.note(one);
-        self.note(other);
     }
 
     /// Removes an entry; the last one takes its place.

@@ -54,11 +54,12 @@ use grace::limit::{Amount, Context, Zone};
 
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
+use crate::os::fence;
 use crate::reclaim::at_limit::{
     NoRoom, context, is_settled_here, leave_to_worker, make_room, settle,
 };
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
-use crate::reclaim::free::{AtLimit, Callback, Closure, Pending, Timed, Value};
+use crate::reclaim::free::{AtLimit, Callback, Closure, Pending, Value};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::retire::Retire;
 use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, OwnQueue, Queue};
@@ -123,7 +124,7 @@ pub(crate) fn queue<'d, K: Named, C: Callback>(
     pending: Pending<'d, C>,
     amount: Amount,
     patience: Patience,
-) -> Result<(), (Timed<'d, C>, NoRoom)> {
+) -> Result<(), Pending<'d, C>> {
     let queue = local::queue(tag.core(), tag, C::CONTENTS);
     if let Some(queue) = queue_only(tag, queue, pending, amount, patience)? {
         tend(tag, queue);
@@ -132,9 +133,8 @@ pub(crate) fn queue<'d, K: Named, C: Callback>(
 }
 
 /// Charges `pending` and adds it to `queue`, the thread's, or the shared one if it has none.
-/// Returns the queue if it is time to [`tend`] it. If there is no room, does what `patience` says;
-/// what is not queued is given back, with the reason, which [`NoRoom::Waited`] only is if its grace
-/// period has ended.
+/// Returns the queue if it is time to [`tend`] it. If there is no room, does what `patience` says:
+/// what has waited for its grace period in vain ends here; what is refused is given back.
 // Always: out of line, its result goes through memory, a third of the time of a `call`.
 #[inline(always)]
 pub(crate) fn queue_only<'d, 't, K: Named, C: Callback>(
@@ -143,7 +143,7 @@ pub(crate) fn queue_only<'d, 't, K: Named, C: Callback>(
     pending: Pending<'d, C>,
     amount: Amount,
     patience: Patience,
-) -> Result<Option<OwnQueue<'t>>, (Timed<'d, C>, NoRoom)> {
+) -> Result<Option<OwnQueue<'t>>, Pending<'d, C>> {
     if let Some(queue) = queue
         && queue.local_stock().take(amount)
     {
@@ -156,8 +156,15 @@ pub(crate) fn queue_only<'d, 't, K: Named, C: Callback>(
         let timed = pending.since_now();
         match make_room(tag, queue, C::CONTENTS, amount, patience) {
             Ok(()) => {}
-            Err(NoRoom::Waited) if !timed.is_ripe() => tag.core().admit_over(amount),
-            Err(reason) => return Err((timed, reason)),
+            Err(NoRoom::Refuses) => return Err(timed.into_pending()),
+            Err(NoRoom::Waited) if timed.is_ripe() => {
+                if timed.end(amount) {
+                    fence::full(); // as in `OwnQueue::add`: what is kept is in no queue [DQ-3]
+                    tell(tag);
+                }
+                return Ok(None);
+            }
+            Err(NoRoom::Waited) => tag.core().admit_over(amount),
         }
         let add = |queue: OwnQueue<'_>| timed.into_pending().add(queue, amount.bytes);
         let ends = add_by(tag, queue, C::CONTENTS, add);
@@ -204,14 +211,8 @@ pub(crate) fn retire_value<K: Named, P: Retire>(
 ) -> Result<(), AtLimit<P>> {
     let amount = value.amount();
     value.note();
-    match queue(tag, value, amount, patience) {
-        Ok(()) => Ok(()),
-        Err((ripe, NoRoom::Waited)) => {
-            ripe.end();
-            Ok(())
-        }
-        Err((value, NoRoom::Refuses)) => Err(value.refuse(tag.handle(), retire_over)),
-    }
+    let queued = queue(tag, value, amount, patience);
+    queued.map_err(|value| value.refuse(tag.handle(), retire_over))
 }
 
 /// Drops `value` after a grace period, and never waits or refuses.
@@ -229,10 +230,7 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
     patience: Patience,
 ) -> Result<(), AtLimit<F>> {
     let pending = Pending::closure(tag.core(), f);
-    match queue(tag, pending, Closure::<F>::AMOUNT, patience) {
-        Ok(()) => Ok(()),
-        Err((closure, _)) => Err(closure.refuse()),
-    }
+    queue(tag, pending, Closure::<F>::AMOUNT, patience).map_err(|closure| closure.refuse())
 }
 
 // ---- the thread's own queues --------------------------------------------------------------------

@@ -54,7 +54,7 @@ impl<'d, C: Callback> Pending<'d, C> {
         assert!(queue.is_of(self.domain), "another domain's grace periods");
         // In a hazard domain the first word is read as an address.
         let hazards = &self.domain.grace_periods.hazards;
-        assert!(C::IS_ADDRESS || hazards.is_none(), "slots name addresses");
+        assert!(self.callback.address().is_some() || hazards.is_none(), "slots name addresses");
         // One pointer can tell its charge, unless that of all is known and this one's is another.
         let tells = match C::BYTES {
             Some(all) => all == bytes,
@@ -125,27 +125,35 @@ impl<'d, C: Callback> Timed<'d, C> {
         self.pending.domain.grace_periods.sequence().is_done(self.cookie)
     }
 
-    /// Runs it, in the same surroundings as a callback.
+    /// Runs it, in the same surroundings as a callback. In a hazard domain keeps it instead, over
+    /// the limit, if a slot names it: not in a queue, which another thread may be running for as
+    /// long as it likes. Returns whether it is kept.
     ///
     /// # Panics
-    /// If its grace period has not ended; and in a hazard domain, where a slot may name it.
-    pub(crate) fn end(self) {
+    /// If its grace period has not ended; and in a hazard domain, unless it is an address.
+    pub(crate) fn end(self, amount: Amount) -> bool {
         assert!(self.is_ripe(), "its grace period has not ended");
-        assert!(self.pending.domain.grace_periods.hazards.is_none(), "a slot may name it");
-        // SAFETY: its grace period has ended, and it is in no hazard domain.
-        unsafe { self.run() }
-    }
-
-    /// # Safety
-    /// Its grace period has ended, and in a hazard domain no slot names it.
-    unsafe fn run(self) {
         let domain = self.pending.domain;
+        if domain.grace_periods.hazards.is_some() {
+            let address = self.pending.callback.address().expect("slots name addresses");
+            // After the fence of that [HP-1].
+            if hazptr::is_protected(address) {
+                domain.admit_over(amount);
+                let counted = Counted { callback: self.pending.take_back(), bytes: amount.bytes };
+                let mut counted = ManuallyDrop::new(counted); // it is copied from here
+                let payload = (&raw mut counted).cast();
+                domain.kept.keep(&Stored { kind: &Counted::<C>::KIND, payload });
+                return true;
+            }
+        }
         let callback = self.pending.take_back();
         let whole = running_callbacks(&domain.grace_periods, |_| {
-            // SAFETY: by the contracts of this function and of `Pending::new`.
+            // SAFETY: by the contract of `Pending::new`; its grace period has ended, and in a
+            // hazard domain no slot names it, and none will [HZ-A].
             user_code::caught(Site::OnTheSpot, || unsafe { callback.run() })
         });
         domain.grace_periods.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
+        false
     }
 }
 
@@ -155,9 +163,6 @@ impl<'d, C: Callback> Timed<'d, C> {
 pub(crate) trait Callback: Sized {
     /// Whether it is one pointer: see [`CallbackType::pointer`].
     const POINTER: bool = false;
-
-    /// Whether it begins with the address that hazard slots name.
-    const IS_ADDRESS: bool = false;
 
     /// How many bytes each is charged, if that is the same for all.
     const BYTES: Option<u64> = None;
@@ -171,6 +176,12 @@ pub(crate) trait Callback: Sized {
     /// How many bytes it was charged. Runs no user code.
     fn bytes(&self) -> u64 {
         Self::BYTES.expect("said here or by the kind")
+    }
+
+    /// The address that hazard slots name, if it begins with that.
+    #[inline(always)]
+    fn address(&self) -> Option<usize> {
+        None
     }
 
     /// Runs it.
@@ -288,26 +299,6 @@ impl<'d, T: Send + 'static> Pending<'d, Address<Boxed<T>>> {
     }
 }
 
-impl<'d, P: Pointee> Timed<'d, Address<P>> {
-    /// The same in a hazard domain, which keeps an object that a slot names, over the limit: not in
-    /// a queue, which another thread may be running for as long as it likes.
-    #[cold]
-    pub(crate) fn end_or_keep(self, amount: Amount) {
-        assert!(self.is_ripe(), "its grace period has not ended");
-        let domain = self.pending.domain;
-        // After the fence of that [HP-1].
-        if !hazptr::is_protected(self.pending.callback.0.addr()) {
-            // SAFETY: no slot names it, and none will [HZ-A].
-            return unsafe { self.run() };
-        }
-        domain.admit_over(amount);
-        let counted = Counted { callback: self.pending.take_back(), bytes: amount.bytes };
-        let mut counted = ManuallyDrop::new(counted); // it is copied from here
-        let payload = (&raw mut counted).cast();
-        domain.kept.keep(&Stored { kind: &Counted::<Address<P>>::KIND, payload });
-    }
-}
-
 impl<P: Pointee> Pending<'_, Address<P>> {
     /// Notes that the object is about to wait.
     ///
@@ -325,13 +316,17 @@ impl<P: Pointee> Pending<'_, Address<P>> {
 
 impl<P: Pointee> Callback for Address<P> {
     const POINTER: bool = true;
-    const IS_ADDRESS: bool = true;
     const BYTES: Option<u64> = Some(Self::CHARGE);
     //~ late-memory:
     const MEMORY: Option<Layout> = match P::UNIQUE && !needs_drop::<P::Object>() {
         true => Some(Layout::new::<P::Object>()),
         false => None,
     };
+
+    #[inline(always)]
+    fn address(&self) -> Option<usize> {
+        Some(self.0.addr())
+    }
 
     unsafe fn run(self) {
         // SAFETY: by the contract.
@@ -373,11 +368,11 @@ impl<'d, P: Retire> Pending<'d, Value<P>> {
     }
 }
 
-impl<P: Retire> Timed<'_, Value<P>> {
+impl<P: Retire> Pending<'_, Value<P>> {
     /// Gives the value back to the user, who may drop it; until it is taken out, `otherwise` is
     /// called in place of its drop.
     pub(crate) fn refuse(self, handle: Handle, otherwise: fn(&Handle, P)) -> AtLimit<P> {
-        let Value(value) = self.pending.take_back();
+        let Value(value) = self.take_back();
         debug_objects::forget(value.owned().0);
         AtLimit::retired(value, handle, otherwise)
     }
@@ -413,10 +408,10 @@ impl<'d, F: FnOnce() + Send + 'static> Pending<'d, Closure<F>> {
     }
 }
 
-impl<F: FnOnce() + Send + 'static> Timed<'_, Closure<F>> {
+impl<F: FnOnce() + Send + 'static> Pending<'_, Closure<F>> {
     /// Gives the closure back to the user.
     pub(crate) fn refuse(self) -> AtLimit<F> {
-        AtLimit::unchanged(self.pending.take_back().0)
+        AtLimit::unchanged(self.take_back().0)
     }
 }
 

@@ -7,12 +7,11 @@ use grace::limit::Amount;
 use crate::gp::engine::Settings;
 use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::hazptr;
-use crate::os::fence;
 use crate::os::sync::const_unless_loom;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::free::{Address, Pending, Pointee};
 use crate::reclaim::thread_queue::Ended;
-use crate::reclaim::{defer, rescan, unlink, worker};
+use crate::reclaim::{rescan, unlink, worker};
 
 const_unless_loom! {
     /// The hazard domain of the process, in which cells retire.
@@ -67,11 +66,7 @@ pub(crate) unsafe fn retire<K: Named, P: Pointee>(tag: &K, object: *mut P::Objec
     let amount = Amount::object(bytes);
     // SAFETY: by the contract.
     let object = unsafe { Pending::new(tag.core(), Address::<P>(object)) };
-    if let Some(ripe) = unlink::retire_address(tag, object, amount) {
-        ripe.end_or_keep(amount);
-        fence::full(); // as in `OwnQueue::add`: what is kept is in no queue [DQ-3]
-        defer::tell(tag);
-    }
+    unlink::retire_address(tag, object, amount);
 }
 
 /// A hazard domain ends: frees what waits in it. What is protected outlives

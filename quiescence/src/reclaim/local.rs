@@ -77,7 +77,7 @@ pub(crate) fn refresh_over_limit(domain: &DomainState) -> bool {
 
 /// Notes that the thread is above the limit in a domain, in which it has a queue.
 pub(crate) fn note_over_limit(domain: &DomainState) {
-    Table::with(|table| table.watch_over_limit(domain));
+    Table::with(|table| table.watch(domain));
     MAY_BE_OVER_LIMIT.set(true);
 }
 

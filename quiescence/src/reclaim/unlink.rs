@@ -16,22 +16,21 @@ use crate::reclaim::local;
 use crate::reclaim::retire::Retire;
 use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
-/// Frees the object after a grace period. May wait for one: then returns the object, if there is
-/// still no room, to be ended. Never refuses: where it must not wait it goes over the limit.
+/// Frees the object after a grace period. May wait for one and free it before returning. Never
+/// refuses: where it must not wait it goes over the limit.
 #[inline(always)]
 #[track_caller]
-#[must_use = "dropped, it leaks"]
-pub(crate) fn retire_address<'d, K: Named, P: Pointee>(
+pub(crate) fn retire_address<K: Named, P: Pointee>(
     tag: &K,
-    object: Pending<'d, Address<P>>,
+    object: Pending<'_, Address<P>>,
     amount: Amount,
-) -> Option<Timed<'d, Address<P>>> {
+) {
     object.note();
-    Some(defer::queue(tag, object, amount, Patience::InAnyCase).err()?.0)
+    // It is not refused.
+    let _queued = defer::queue(tag, object, amount, Patience::InAnyCase);
 }
 
-/// Drops the box that `object` came from after a grace period. May wait for one and drop it before
-/// returning. Never refuses: where it must not wait it goes over the limit.
+/// The same of the box that `object` came from.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn retire_box<K: Named, T: Send + 'static>(
@@ -41,9 +40,7 @@ pub(crate) fn retire_box<K: Named, T: Send + 'static>(
 ) {
     let Some(object) = object else { return };
     //~ retire-before-unlink
-    if let Some(ripe) = retire_address(tag, object, Amount::object(bytes as u64)) {
-        ripe.end();
-    }
+    retire_address(tag, object, Amount::object(bytes as u64));
 }
 
 /// As [`retire_box`], but never waits: drops it on the spot if its grace period has ended and that
@@ -53,13 +50,15 @@ pub(crate) fn retire_box_over<K: Named, T: Send + 'static>(
     object: Timed<'_, Address<Boxed<T>>>,
     bytes: usize,
 ) {
+    let amount = Amount::object(bytes as u64);
     if object.is_ripe() && may_free_here() {
-        return object.end();
+        object.end(amount);
+        return;
     }
     let object = object.into_pending();
     object.note();
     // It is not refused.
-    let _queued = defer::queue(tag, object, Amount::object(bytes as u64), Patience::Unowed);
+    let _queued = defer::queue(tag, object, amount, Patience::Unowed);
 }
 
 // ---- room, before an object is unlinked ---------------------------------------------------------
@@ -179,7 +178,8 @@ fn may_replace_over_limit(tag: &dyn Named, bytes: Option<usize>) -> bool {
 /// deep in other drops, retires it over the limit.
 pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: Timed<'_, Value<P>>) {
     if value.is_ripe() && may_free_here() {
-        return value.end();
+        value.end(Amount::NONE); // no slot names a value
+        return;
     }
     let _queued: Result<(), _> = defer::retire_value(tag, value.into_pending(), Patience::Over);
 }

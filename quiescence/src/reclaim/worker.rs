@@ -66,7 +66,7 @@ const_unless_loom! {
     static WORKER: ForkMutex<State> = ForkMutex::new(Rank::Worker, State {
         thread: OwnThread::NONE,
         domains: Tasks::new(),
-        in_hand: Vec::new(),
+        in_hand: None,
         to_end: Vec::new(),
     });
     static WORK: Condvar = Condvar::new();
@@ -81,8 +81,8 @@ struct State {
     /// Domains with something to do. Not kept alive: a domain that ends runs what waits in it
     /// itself.
     domains: Tasks,
-    /// The domains of the worker's present round.
-    in_hand: Vec<WeakHandle>,
+    /// The domain of the worker's present turn.
+    in_hand: Option<WeakHandle>,
     /// Handles that the worker is to drop.
     to_end: Vec<Handle>,
 }
@@ -211,9 +211,9 @@ fn start(mut state: MutexGuard<'static, State>) -> bool {
 fn start_anew() {
     RESTARTS.fetch_add(1, Relaxed); // a statistic
     let mut state = WORKER.lock();
-    // Not at once: if one of these domains caused the error, the next worker pauses in between.
+    // Not at once: if this domain caused the error, the next worker pauses in between.
     let due_ns = clock::monotonic_ns() + TICK_NS;
-    for domain in std::mem::take(&mut state.in_hand) {
+    if let Some(domain) = state.in_hand.take() {
         state.domains.add(Task::new(domain, due_ns, due_ns));
     }
     // Unless the process ends: then the worker has ended as it was asked to.
@@ -239,41 +239,37 @@ fn work() {
             return;
         }
         let due = state.domains.take_due(clock::monotonic_ns());
-        let (mut domains, mut tasks) = (Vec::new(), Vec::new());
-        for task in due {
-            if let Some(domain) = task.domain.upgrade() {
-                // During its turn, also if it was in the list only for what it keeps.
-                domain.queues.announced.store(true, Relaxed);
-                state.in_hand.push(task.domain.clone());
-                domains.push(domain);
-                tasks.push(task);
-            }
+        let mut turn = due.and_then(|task| Some((task.domain.upgrade()?, task)));
+        if let Some((domain, task)) = &turn {
+            // During its turn, also if it was in the list only for what it keeps.
+            domain.queues.announced.store(true, Relaxed);
+            state.in_hand = Some(task.domain.clone());
         }
         let to_end = std::mem::take(&mut state.to_end);
         drop(state);
         drop(to_end);
         #[cfg(test)]
         tests::end_if_asked();
-        for (domain, task) in domains.iter().zip(&mut tasks) {
+        if let Some((domain, task)) = &mut turn {
             tend(domain, task);
         }
         trace::deliver();
         state = WORKER.lock();
+        state.in_hand = None;
         restless = false;
-        state.in_hand.clear();
-        for (domain, mut task) in domains.iter().zip(tasks) {
+        if let Some((domain, mut task)) = turn {
             // Under the lock that `announce` takes: if nothing is left to do, a callback that is
             // added from now on announces the domain again.
-            let attention = attention_or_forget(domain, &mut task);
-            restless |= attention == Attention::AtOnce;
+            let attention = attention_or_forget(&domain, &mut task);
+            restless = attention == Attention::AtOnce;
             if attention != Attention::None {
                 state.domains.add(task);
             }
+            drop(state);
+            // If it is the last handle its domain ends here, and runs callbacks: without the lock.
+            drop(domain);
+            state = WORKER.lock();
         }
-        drop(state);
-        // If one is the last handle its domain ends here, and runs callbacks: without the lock.
-        drop(domains);
-        state = WORKER.lock();
     }
 }
 
@@ -428,7 +424,7 @@ impl AtFork for State {
     fn in_child(&mut self) {
         self.thread = OwnThread::NONE;
         drop(self.domains.take_all());
-        self.in_hand.clear();
+        self.in_hand = None;
         RESTARTS.store(0, Relaxed);
     }
 

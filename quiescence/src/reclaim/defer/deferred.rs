@@ -25,6 +25,8 @@ use crate::gp::grace_periods::Me;
 use crate::os::on_drop::OnDrop;
 use crate::reclaim::at_limit::{Patience, admit, context, leave_to_worker, make_room};
 use crate::reclaim::domain_state::{DomainState, Named};
+use crate::reclaim::free::Pending;
+use crate::reclaim::head::Anywhere;
 use crate::reclaim::local;
 use crate::reclaim::stream::{CallbackType, Function, Word};
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Wants};
@@ -125,12 +127,29 @@ unsafe fn add_deferred<K: Named>(
             // SAFETY: a pointer, and a function that is called with it, by the contract once.
             unsafe { queue.add(kind, argument, AMOUNT.bytes) }
         }),
-        // It has no kind of its own.
-        None => add_by(tag, queue, Contents::Closures, |queue| {
-            // SAFETY: the payload of that kind, by the contract called once.
-            unsafe { queue.add(&ANY, Pair { function, argument }, AMOUNT.bytes) }
-        }),
+        // SAFETY: by the contract.
+        None => unsafe { add_as_closure(tag, queue, function, argument) },
     }
+}
+
+/// Adds a function that has no kind of its own.
+///
+/// # Safety
+/// As for [`add_deferred`].
+#[cold]
+unsafe fn add_as_closure<K: Named>(
+    tag: &K,
+    queue: Option<OwnQueue<'_>>,
+    function: Function,
+    argument: *mut c_void,
+) -> bool {
+    let argument = Anywhere(argument);
+    let pending = Pending::closure(tag.core(), move || {
+        let _running = running();
+        // SAFETY: by the contract of `defer`: once, after a grace period.
+        unsafe { function(argument.get()) };
+    });
+    add_by(tag, queue, Contents::Closures, |queue| pending.add(queue, AMOUNT.bytes))
 }
 
 fn batch_of(domain: &DomainState) -> u64 {
@@ -174,7 +193,7 @@ pub(crate) fn run_deferred(tag: &dyn Named) {
 // ---- kinds --------------------------------------------------------------------------------------
 
 /// The kinds of functions that were deferred, by their addresses; each is there for ever. Functions
-/// that find it full share a kind.
+/// that find it full wait as closures.
 struct Kinds<const N: usize>([AtomicPtr<CallbackType>; N]);
 
 static KNOWN: Kinds<256> = Kinds::new();
@@ -240,29 +259,6 @@ fn kind(function: Function) -> CallbackType {
         function: Some(function),
     }
 }
-
-/// A function that has no kind of its own.
-#[derive(Clone, Copy)]
-struct Pair {
-    function: Function,
-    argument: *mut c_void,
-}
-
-static ANY: CallbackType = CallbackType {
-    words: 2,
-    pointer: false,
-    bytes: Some(AMOUNT.bytes),
-    bytes_of: |_| AMOUNT.bytes,
-    run: |_, payload| {
-        let _running = running();
-        // SAFETY: the payload is a pair.
-        let Pair { function, argument } = unsafe { payload.cast::<Pair>().read() };
-        // SAFETY: by the contract of `defer`: once, after a grace period.
-        unsafe { function(argument) };
-    },
-    memory: None,
-    function: None,
-};
 
 thread_local! {
     /// Runs of deferred functions that the thread is in, one inside the other.
@@ -331,12 +327,9 @@ mod tests {
         for _ in 0..3 {
             // SAFETY: called by the barrier, before the counter goes.
             unsafe { defer_in_any_case(domain.tag(), add_one, argument) };
-            let pair = Pair { function: add_one, argument };
             let queue = local::last_queue(domain.core(), Contents::Closures);
-            add_by(domain.tag(), queue, Contents::Closures, |queue| {
-                // SAFETY: as above; it is not charged, and so given back below nothing.
-                unsafe { queue.add(&ANY, pair, AMOUNT.bytes) }
-            });
+            // SAFETY: as above; it is not charged, and so given back below nothing.
+            unsafe { add_as_closure(domain.tag(), queue, add_one, argument) };
         }
         domain.barrier();
         assert_eq!(count.load(Relaxed), 6);

@@ -68,12 +68,16 @@ impl Own {
         self.domain.upgrade()
     }
 
+    pub(super) fn address(&self) -> *const DomainState {
+        self.domain.address()
+    }
+
     pub(super) fn is_alive(&self) -> bool {
         self.domain.is_alive()
     }
 
     fn assert_of(&self, domain: &DomainState) {
-        assert!(ptr::eq(self.domain.address(), domain), "another domain's entry");
+        assert!(ptr::eq(self.address(), domain), "another domain's entry");
     }
 
     // ---- slots --------------------------------------------------------------------------------

@@ -9,15 +9,15 @@
 //! table ([`Table::sweep`]) at a use that finds that enough domains have ended since the last
 //! sweep. So after each use: dead entries < max(entries / 2, `GARBAGE_MIN`).
 //!
-//! Some entries are *watched*. They stand before the others, so a thread goes through them without
-//! going through all its domains.
+//! Some entries are *watched*. They stand in a table of their own, so a thread goes through them
+//! without going through all its domains.
 //!
 //! **Invariant [TT-1]: the domain of each section that the thread is in is watched,** except
 //! liburcu readers'. A section begins with a slot from [`watched_slot`], or with the slot of a
 //! domain that stays watched ([`Own::may_read`]).
 //!
 //! **Invariant [TT-2]: each domain whose limit the thread exceeds is watched.** Only
-//! [`crate::reclaim::at_limit`] borrows, and calls [`Table::watch_over_limit`].
+//! [`crate::reclaim::at_limit`] borrows, and calls [`Table::watch`].
 //!
 //! **Invariant [TT-3]: a thread without [`HAS_OTHER_SLOTS`] is in no section but those that began
 //! with [`thread_slots::global_slot`],** and liburcu readers'. [`watched_slot`], which gives out
@@ -44,8 +44,8 @@ thread_local! {
     /// Without a destructor, so that it can be used until the very end.
     static TABLE: RefCell<ManuallyDrop<Table>> = const {
         RefCell::new(ManuallyDrop::new(Table {
-            entries: ByAddress::new(),
-            watched: 0,
+            watched: ByAddress::new(),
+            others: ByAddress::new(),
             ended: 0,
             exiting: false,
         }))
@@ -56,9 +56,9 @@ thread_local! {
 }
 
 pub(super) struct Table {
-    entries: ByAddress<Own>,
-    /// How many entries are watched: the first ones.
-    watched: usize,
+    /// The entries that are watched; none of them is among the others.
+    watched: ByAddress<Own>,
+    others: ByAddress<Own>,
     /// How many domains had ended at the last sweep.
     ended: usize,
     /// The thread's sentinel has been dropped: every registration ends with its section.
@@ -90,26 +90,28 @@ impl Table {
     pub(super) fn with<R>(f: impl FnOnce(&mut Self) -> R) -> R {
         TABLE.with_borrow_mut(|table| {
             let _is_borrowed = OfLock::new(Rank::ThreadTable).taken();
-            if ended::is_garbage(table.ended, table.entries.len() / 2) {
+            if ended::is_garbage(table.ended, (table.watched.len() + table.others.len()) / 2) {
                 table.sweep();
             }
             let result = f(table);
-            if table.exiting && table.entries.is_empty() {
-                table.entries.shrink();
+            if table.exiting {
+                let empty = table.both().into_iter().filter(|entries| entries.is_empty());
+                empty.for_each(ByAddress::shrink);
             }
             result
         })
     }
 
-    /// The place of a domain's entry, which it makes if there is none.
-    fn find_or_insert(&mut self, domain: &DomainState, tag: &dyn Named) -> usize {
-        let place = self.entries.place(domain);
-        let add = || self.entries.insert(domain, Own::new(tag.handle().downgrade()));
-        place.unwrap_or_else(add)
+    fn both(&mut self) -> [&mut ByAddress<Own>; 2] {
+        [&mut self.watched, &mut self.others]
     }
 
     pub(super) fn find(&self, domain: &DomainState) -> Option<&Own> {
-        self.entries.get(domain)
+        self.watched.get(domain).or_else(|| self.others.get(domain))
+    }
+
+    fn find_mut(&mut self, domain: *const DomainState) -> Option<&mut Own> {
+        self.watched.get_mut(domain).or_else(|| self.others.get_mut(domain))
     }
 
     /// The thread's slots in a domain.
@@ -117,32 +119,16 @@ impl Table {
         self.find(domain).into_iter().flat_map(|own| own.slots(domain))
     }
 
-    /// Watches an entry. Returns its new place.
-    fn watch(&mut self, place: usize) -> usize {
-        if place < self.watched {
-            return place;
-        }
-        self.entries.swap(place, self.watched);
-        self.watched += 1;
-        self.watched - 1
-    }
-
-    /// Watches an entry no more; another one takes its place.
-    fn unwatch(&mut self, place: usize) {
-        self.watched -= 1;
-        self.entries.swap(place, self.watched);
-    }
-
-    /// The thread is above the limit in a domain [TT-2].
-    pub(super) fn watch_over_limit(&mut self, domain: &DomainState) {
-        if let Some(place) = self.entries.place(domain) {
-            self.watch(place);
+    /// Watches a domain's entry, if there is one.
+    pub(super) fn watch(&mut self, domain: &DomainState) {
+        if let Some(own) = self.others.remove(domain) {
+            self.watched.insert(domain, own);
         }
     }
 
     /// The domains in which the thread may be in a section, or above the limit.
     pub(super) fn watched(&self) -> impl Iterator<Item = &Own> {
-        self.entries.iter().take(self.watched)
+        self.watched.iter()
     }
 
     /// Calls `f`, which runs no user code, with the slots of each domain in which the thread may be
@@ -150,29 +136,32 @@ impl Table {
     /// domain is not watched any more if the thread is in no section there, cannot begin one
     /// without [`watched_slot`], and is not above the limit.
     pub(super) fn each_watched(&mut self, handles: &mut Vec<Handle>, f: &mut dyn FnMut(&Slot)) {
-        let mut place = 0;
-        while place < self.watched {
-            let own = self.entries.at_mut(place);
+        let mut left = Vec::new();
+        for own in self.watched.iter() {
             let handle = own.handle();
             let domain = handle.as_ref().filter(|domain| own.may_read(domain));
             if let Some(domain) = domain {
                 own.slots(domain).for_each(&mut *f);
             }
-            if domain.is_some() || own.is_over_limit() {
-                place += 1;
-            } else {
-                self.unwatch(place);
+            if domain.is_none() && !own.is_over_limit() {
+                left.push(own.address());
             }
             handles.extend(handle.filter(|handle| matches!(handle, Handle::Shared(_))));
+        }
+        for domain in left {
+            if let Some(own) = self.watched.remove(domain) {
+                self.others.insert(domain, own);
+            }
         }
     }
 
     /// Calls `f` with a domain's entry, to unregister a slot. If the thread is exiting and has no
     /// slot left there, forgets the domain.
     pub(super) fn release(&mut self, domain: *const DomainState, f: impl FnOnce(&mut Own)) {
-        let Some(own) = self.entries.get_mut(domain) else { return };
+        let Some(own) = self.find_mut(domain) else { return };
         f(own);
-        if own.is_unused() && self.exiting {
+        let is_unused = own.is_unused();
+        if is_unused && self.exiting {
             self.forget(domain);
         }
     }
@@ -181,18 +170,16 @@ impl Table {
     /// `f` has returned.
     pub(super) fn leave<R>(&mut self, f: impl FnMut(&mut Own) -> Option<R>) -> Vec<R> {
         self.exiting = true;
-        let left = self.entries.iter_mut().filter_map(f).collect();
+        let left = self.both().into_iter().flat_map(ByAddress::iter_mut).filter_map(f).collect();
         self.sweep();
         left
     }
 
     /// Forgets one domain.
     fn forget(&mut self, domain: *const DomainState) {
-        let Some(place) = self.entries.place(domain) else { return };
-        if place < self.watched {
-            self.unwatch(place);
+        for entries in self.both() {
+            entries.remove(domain);
         }
-        self.entries.remove(domain);
     }
 
     /// Forgets the domains that have ended and, if the thread is exiting, those where it has no
@@ -201,14 +188,10 @@ impl Table {
     #[inline(never)]
     fn sweep(&mut self) {
         self.ended = ended::so_far();
-        let (mut place, mut watched) = (0, 0);
-        self.entries.retain(|own| {
-            let stays = own.is_alive() && !(self.exiting && own.is_unused());
-            watched += usize::from(stays && place < self.watched);
-            place += 1;
-            stays
-        });
-        self.watched = watched;
+        let exiting = self.exiting;
+        for entries in self.both() {
+            entries.retain(|own| own.is_alive() && !(exiting && own.is_unused()));
+        }
     }
 }
 
@@ -237,9 +220,12 @@ pub(super) fn watched_slot<'c>(
     f: impl FnOnce(&mut Own, bool) -> &'c Slot,
 ) -> &'c Slot {
     Table::with_more(tag, |table| {
-        let place = table.find_or_insert(domain, tag);
-        let place = table.watch(place);
-        let slot = f(table.entries.at_mut(place), table.exiting);
+        table.watch(domain);
+        let own = match table.watched.get_mut(domain) {
+            Some(own) => own,
+            None => table.watched.insert(domain, Own::new(tag.handle().downgrade())),
+        };
+        let slot = f(own, table.exiting);
         if !ptr::eq(thread_slots::global_slot(), slot) {
             HAS_OTHER_SLOTS.set(true); // [TT-3]
         }
@@ -277,8 +263,11 @@ fn find_queue<'c>(
         if table.exiting {
             return None;
         }
-        let place = table.find_or_insert(domain, tag);
-        table.entries.at_mut(place).queue(domain, contents)
+        let own = match table.find_mut(domain) {
+            Some(own) => own,
+            None => table.others.insert(domain, Own::new(tag.handle().downgrade())),
+        };
+        own.queue(domain, contents)
     })
 }
 

@@ -104,15 +104,10 @@ impl Tasks {
         self.schedule.peek().map(|Reverse((due_ns, _))| *due_ns)
     }
 
-    /// Takes out those that are due.
-    pub(super) fn take_due(&mut self, now_ns: u64) -> Vec<Task> {
-        let mut due = Vec::new();
-        while let Some(&Reverse((at_ns, domain))) = self.schedule.peek()
-            && at_ns <= now_ns
-        {
-            due.extend(self.remove(ptr::without_provenance(domain)));
-        }
-        due
+    /// Takes out the first of them, if it is due.
+    pub(super) fn take_due(&mut self, now_ns: u64) -> Option<Task> {
+        let &Reverse((at_ns, domain)) = self.schedule.peek()?;
+        if at_ns <= now_ns { self.remove(ptr::without_provenance(domain)) } else { None }
     }
 
     /// Takes out all of them.
@@ -160,8 +155,8 @@ mod tests {
         assert!(tasks.remove(core(39)).is_some() && tasks.remove(core(39)).is_none());
         assert!(!tasks.has(core(39)) && tasks.has(core(38)));
         assert_eq!((tasks.len(), tasks.first_due_ns()), (39, Some(at(7))));
-        assert!(tasks.take_due(at(6)).is_empty());
-        let due = tasks.take_due(at(82));
+        assert!(tasks.take_due(at(6)).is_none());
+        let due: Vec<_> = std::iter::from_fn(|| tasks.take_due(at(82))).collect();
         assert_eq!(due.len(), 4, "that which was brought forward, one of 81, two of 82");
         assert_eq!([0, 1].map(|n| due[n].domain.address()), [core(0), core(38)]);
         assert_eq!((tasks.len(), tasks.first_due_ns()), (35, Some(at(83))));
