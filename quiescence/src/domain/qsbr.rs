@@ -192,13 +192,17 @@ impl<K: ThreadTag> Qsbr<K> {
     }
 
     /// Comes online.
-    fn enter(&self, location: &'static Location<'static>) {
+    pub(super) fn enter(&self, location: &'static Location<'static>) {
         self.slot().online(&self.domain.tag().core().grace_periods.gp_words.gp, location);
     }
 
+    pub(super) fn is_online(&self) -> bool {
+        !self.slot().is_quiescent()
+    }
+
     /// Goes offline, if it is not.
-    fn leave(&self) {
-        if !self.slot().is_quiescent() {
+    pub(super) fn leave(&self) {
+        if self.is_online() {
             self.slot().offline();
         }
     }
@@ -218,7 +222,7 @@ impl<K: ThreadTag> Drop for Qsbr<K> {
     }
 }
 
-shown_in_part!([K: ThreadTag] Qsbr<K> { online: |reader| !reader.slot().is_quiescent() });
+shown_in_part!([K: ThreadTag] Qsbr<K> { online: |reader| reader.is_online() });
 
 impl<K: ThreadTag> QsbrOffline<K> {
     /// Comes online again. Executes a full fence.
