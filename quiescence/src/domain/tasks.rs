@@ -5,9 +5,8 @@
 //! No future needs a runtime, and none blocks the thread that polls it. Each may be dropped at any
 //! time; then its waker is removed, and no task is woken for it.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -48,16 +47,16 @@ impl<K: DomainTag> Waiter<K> {
     }
 
     fn core(&self) -> &DomainState {
-        domain_state::known(self.domain.tag())
+        self.domain.core()
     }
 
-    /// Has the task told when the grace period of `cookie` has ended, each time of the same one.
-    /// Returns whether it has. For a task whose waker is known already it takes no lock, but to
+    /// Ready if the grace period of `cookie` has ended, each time of the same one; else has the task
+    /// told when it has. For a task whose waker is known already it takes no lock, but to
     /// take a step of the grace period, if it is free.
-    fn poll(&mut self, cookie: Cookie, context: &mut Context<'_>) -> bool {
+    fn poll(&mut self, cookie: Cookie, context: &mut Context<'_>) -> Poll<()> {
         if self.is_done(cookie) {
             self.told = None; // it is not known any more; see `knows`
-            return true;
+            return Poll::Ready(());
         }
         let core = self.core();
         let is_told = self.told.as_ref().is_some_and(|told| {
@@ -65,7 +64,10 @@ impl<K: DomainTag> Waiter<K> {
                 && told.waker.will_wake(context.waker())
                 && core.grace_periods.knows(told.number)
         });
-        !is_told && self.tell(Wanted { cookie: Some(cookie), room: false }, context)
+        if !is_told && self.tell(Wanted { cookie: Some(cookie), room: false }, context) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
     }
 
     /// Whether the grace period of `cookie` has ended, after a step of it perhaps. A task that the
@@ -117,40 +119,15 @@ impl<K: DomainTag> Drop for Waiter<K> {
     }
 }
 
-/// A grace period that has been asked for.
-pub(crate) struct GracePeriod<K: DomainTag> {
-    waiter: Waiter<K>,
+/// Requests the grace period of a cookie that this domain has given. Ready when it has ended.
+pub(crate) fn grace_period<K: DomainTag>(
+    domain: Domain<K>,
     cookie: Cookie,
+) -> impl Future<Output = ()> + Send + use<K> {
+    domain.core().grace_periods.lock().require(cookie, Urgency::Normal);
+    let mut waiter = Waiter::new(domain);
+    poll_fn(move |context| waiter.poll(cookie, context))
 }
-
-impl<K: DomainTag> GracePeriod<K> {
-    /// A full one from now on.
-    pub(crate) fn new(domain: Domain<K>) -> Self {
-        let cookie =
-            domain_state::known(domain.tag()).grace_periods.lock().request(Urgency::Normal);
-        Self { waiter: Waiter::new(domain), cookie }
-    }
-
-    /// The one of a cookie that this domain has given.
-    pub(crate) fn of(domain: Domain<K>, cookie: Cookie) -> Self {
-        let required =
-            domain_state::known(domain.tag()).grace_periods.lock().require(cookie, Urgency::Normal);
-        required.expect("given by this domain");
-        Self { waiter: Waiter::new(domain), cookie }
-    }
-}
-
-impl<K: DomainTag> Future for GracePeriod<K> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let cookie = self.cookie;
-        if self.waiter.poll(cookie, context) { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
-// Nothing in it is pinned.
-impl<K: DomainTag> Unpin for GracePeriod<K> {}
 
 /// A wait at a domain's limit.
 pub(crate) struct RoomWaiter<K: DomainTag> {
@@ -251,7 +228,7 @@ fn ask_for_room<K: DomainTag>(tag: &K) -> Cookie {
 ///
 /// A panic of that thread continues in the task: [`Domain::barrier`] panics where the wait would
 /// never end, and so does this.
-pub(crate) struct Barrier<K: DomainTag> {
+struct Barrier<K: DomainTag> {
     domain: Domain<K>,
     started: Option<Started>,
 }
@@ -271,11 +248,13 @@ struct Said {
     waker: Option<Waker>,
 }
 
-impl<K: DomainTag> Barrier<K> {
-    pub(crate) fn new(domain: Domain<K>) -> Self {
-        Self { domain, started: None }
-    }
+/// A barrier in `domain`, from the first poll on.
+pub(crate) fn barrier<K: DomainTag>(domain: Domain<K>) -> impl Future<Output = ()> + Send + use<K> {
+    let mut barrier = Barrier { domain, started: None };
+    poll_fn(move |context| barrier.poll(context))
+}
 
+impl<K: DomainTag> Barrier<K> {
     /// Starts the thread; `None` if the system gives none.
     fn start(&self, process: u32) -> Option<Started> {
         let said = Arc::new(Mutex::new(Rank::BarrierTask, Said::default()));
@@ -301,12 +280,8 @@ impl<K: DomainTag> Barrier<K> {
     fn forget_in_child(&mut self, process: u32) {
         std::mem::forget(self.started.take_if(|started| started.process != process));
     }
-}
 
-impl<K: DomainTag> Future for Barrier<K> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let process = std::process::id();
         self.forget_in_child(process);
         if self.started.is_none() {
@@ -334,9 +309,6 @@ impl<K: DomainTag> Future for Barrier<K> {
     }
 }
 
-// Nothing in it is pinned.
-impl<K: DomainTag> Unpin for Barrier<K> {}
-
 impl<K: DomainTag> Drop for Barrier<K> {
     /// The thread continues, and wakes no task.
     fn drop(&mut self) {
@@ -350,6 +322,8 @@ impl<K: DomainTag> Drop for Barrier<K> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     /// Not `Waker::noop`, of which there may be several.
@@ -366,14 +340,14 @@ mod tests {
     #[test]
     fn a_task_that_is_polled_again_takes_no_lock() {
         let domain = Domain::new();
-        let mut task = GracePeriod::new(domain.clone());
         let core = domain.core();
+        let mut task = pin!(grace_period(domain.clone(), core.grace_periods.snapshot()));
         let slot = core.grace_periods.register(1, crate::gp::slot::ReaderKind::Ordinary);
         slot.enter_slow(&core.grace_periods.gp_words.gp, std::panic::Location::caller());
         // A clone: under Miri the waker that it is cloned from has another table of functions, so
         // `will_wake` says no.
         let waker = Waker::from(Arc::new(Nothing)).clone();
-        let mut poll = || Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
+        let mut poll = || task.as_mut().poll(&mut Context::from_waker(&waker));
         // Until the worker, which is notified, is in no step of the grace period.
         let state = loop {
             assert!(poll().is_pending());

@@ -9,7 +9,7 @@ use std::ptr;
 
 use super::{Rcu, RcuOption, Unlinked, into_raw};
 use crate::domain::tag::DomainTag;
-use crate::domain::tasks::{GracePeriod, RoomWaiter};
+use crate::domain::tasks::{RoomWaiter, grace_period};
 use crate::os::on_drop::OnDrop;
 use crate::reclaim::free::{Address, Boxed, Pending};
 use crate::reclaim::unlink::{self, Reservation};
@@ -143,7 +143,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         let kept = Kept(Some(self));
         async move {
             if let Some(old) = kept.0.as_ref().filter(|old| !old.is_unread()) {
-                GracePeriod::of(old.domain.clone(), old.unread_after).await;
+                grace_period(old.domain.clone(), old.unread_after).await;
             }
             *kept.taken().into_box_unread()
         }

@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 
-use super::{Barrier, GracePeriod, RoomWaiter};
+use super::{RoomWaiter, barrier, grace_period};
 use crate::domain::cookie::Cookie;
 use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
@@ -37,7 +37,7 @@ impl<K: DomainTag> Domain<K> {
     /// }
     /// ```
     pub fn synchronize_async(&self) -> impl Future<Output = ()> + Send + use<K> {
-        GracePeriod::new(self.clone())
+        grace_period(self.clone(), self.core().grace_periods.snapshot())
     }
 
     /// Async [`wait`](Self::wait): requests the grace period of `cookie` now, unless it has ended.
@@ -46,7 +46,7 @@ impl<K: DomainTag> Domain<K> {
     /// If the cookie belongs to another domain.
     #[track_caller]
     pub fn wait_async(&self, cookie: Cookie) -> impl Future<Output = ()> + Send + use<K> {
-        GracePeriod::of(self.clone(), self.own(cookie))
+        grace_period(self.clone(), self.own(cookie))
     }
 
     /// Async [`barrier`](Self::barrier): completes when everything has run that any thread had
@@ -68,7 +68,7 @@ impl<K: DomainTag> Domain<K> {
     /// it, and there is still a grace period to wait for: as [`barrier`](Self::barrier) does, with
     /// the same message.
     pub fn barrier_async(&self) -> impl Future<Output = ()> + Send + use<K> {
-        Barrier::new(self.clone())
+        barrier(self.clone())
     }
 
     /// Async [`retire`](Self::retire): at the limit it waits for room without blocking the thread.
