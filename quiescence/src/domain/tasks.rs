@@ -21,13 +21,13 @@ use crate::gp::grace_periods::sleepers::Wanted;
 use crate::os::exit;
 use crate::os::sync::{self, Mutex, Rank};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::domain_state::{self, DomainState};
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::{at_limit, defer, local, running, worker};
 
 mod domain;
 
 /// A task among those that a domain tells.
-pub(crate) struct Waiter<K: DomainTag> {
+struct Waiter<K: DomainTag> {
     domain: Domain<K>,
     told: Option<Told>,
 }
@@ -42,7 +42,7 @@ struct Told {
 }
 
 impl<K: DomainTag> Waiter<K> {
-    pub(crate) fn new(domain: Domain<K>) -> Self {
+    fn new(domain: Domain<K>) -> Self {
         Self { domain, told: None }
     }
 
@@ -129,98 +129,82 @@ pub(crate) fn grace_period<K: DomainTag>(
     poll_fn(move |context| waiter.poll(cookie, context))
 }
 
-/// A wait at a domain's limit.
-pub(crate) struct RoomWaiter<K: DomainTag> {
-    waiter: Waiter<K>,
-    /// A full grace period from the first time on that there was no room.
-    cookie: Option<Cookie>,
+/// Calls `attempt`, which returns whether there was room for an object, until it says so, or a full
+/// grace period has gone by since it first said no: so it ends if sections do, even if others take
+/// all room.
+///
+/// # Errors
+/// The cookie of that grace period, after which `attempt` has said no once more.
+pub(crate) async fn room_for_object<K: DomainTag>(
+    domain: Domain<K>,
+    mut attempt: impl FnMut() -> bool,
+) -> Result<(), Cookie> {
+    let (mut waiter, mut asked) = (Waiter::new(domain), None);
+    let ended = poll_fn(|context| {
+        if attempt() {
+            return Poll::Ready(None);
+        }
+        let cookie = *asked.get_or_insert_with(|| ask_for_room(&waiter.domain));
+        let wanted = Wanted { cookie: Some(cookie), room: true };
+        if waiter.is_done(cookie) || waiter.tell(wanted, context) {
+            return Poll::Ready(Some(cookie));
+        }
+        // What came free before the task was noted [TK-1].
+        if attempt() { Poll::Ready(None) } else { Poll::Pending }
+    });
+    let Some(cookie) = ended.await else { return Ok(()) };
+    waiter.forget();
+    let core = waiter.core();
+    if at_limit::context() == Outside
+        && let Some(queue) = local::own_objects(core)
+    {
+        // All that is ready, also where the domain is not near its limit any more: what the task
+        // wants room for may be large.
+        defer::run_share(core, &queue, u64::MAX);
+    }
+    if attempt() { Ok(()) } else { Err(cookie) }
 }
 
-impl<K: DomainTag> RoomWaiter<K> {
-    pub(crate) fn new(domain: Domain<K>) -> Self {
-        Self { waiter: Waiter::new(domain), cookie: None }
-    }
-
-    /// That of a full grace period from the first time on that there was no room.
-    pub(crate) fn cookie(&self) -> Option<Cookie> {
-        self.cookie
-    }
-
-    /// Calls `attempt`, which returns whether there was room for what it does, until it says so or
-    /// a grace period has gone by: so it ends if sections do, even if others take all room. Ready
-    /// with what `attempt` said last.
-    pub(crate) fn poll_object(
-        &mut self,
-        context: &mut Context<'_>,
-        mut attempt: impl FnMut() -> bool,
-    ) -> Poll<bool> {
-        if !attempt() {
-            let domain = &self.waiter.domain;
-            let cookie = *self.cookie.get_or_insert_with(|| ask_for_room(domain.tag()));
-            if self.waiter.is_done(cookie)
-                || self.waiter.tell(Wanted { cookie: Some(cookie), room: true }, context)
-            {
-                self.waiter.forget();
-                let core = self.waiter.core();
-                if at_limit::context() == Outside
-                    && let Some(queue) = local::own_objects(core)
-                {
-                    // All that is ready, also where the domain is not near its limit any more: what
-                    // the task wants room for may be large.
-                    defer::run_share(core, &queue, u64::MAX);
-                }
-                return Poll::Ready(attempt());
-            }
-            // What came free before the task was noted [TK-1].
-            if !attempt() {
-                return Poll::Pending;
-            }
-        }
-        self.waiter.forget();
-        Poll::Ready(true)
-    }
-
-    /// The same for a closure, for which the worker has to make room: ends if callbacks do as well.
-    /// It says `false` only where no thread would make any.
-    pub(crate) fn poll_closure(
-        &mut self,
-        context: &mut Context<'_>,
-        mut attempt: impl FnMut() -> bool,
-    ) -> Poll<bool> {
+/// The same for a closure, for which the worker has to make room: ends if callbacks do as well.
+/// Returns what `attempt` said last: `false` only where no thread would make any.
+pub(crate) async fn room_for_closure<K: DomainTag>(
+    domain: Domain<K>,
+    mut attempt: impl FnMut() -> bool,
+) -> bool {
+    let (mut waiter, mut asked) = (Waiter::new(domain), None);
+    let said = poll_fn(|context| {
         if attempt() {
-            self.waiter.forget();
             return Poll::Ready(true);
         }
-        let domain = &self.waiter.domain;
-        self.cookie.get_or_insert_with(|| ask_for_room(domain.tag()));
-        let _: bool = self.waiter.tell(Wanted { cookie: None, room: true }, context);
+        asked.get_or_insert_with(|| ask_for_room(&waiter.domain));
+        let _: bool = waiter.tell(Wanted { cookie: None, room: true }, context);
         // Again each time: what others have queued meanwhile is not to wait for company.
-        let is_attended = worker::hurry(&self.waiter.domain.tag().handle());
+        let is_attended = worker::hurry(&waiter.domain.tag().handle());
         // What came free before the task was noted [TK-1].
         let admitted = attempt();
         if admitted
             || !is_attended
             || running::holds_up_worker()
-            || self.waiter.core().queues.is_empty(false)
+            || waiter.core().queues.is_empty(false)
         {
-            self.waiter.forget();
             return Poll::Ready(admitted);
         }
         Poll::Pending
-    }
+    });
+    said.await
 }
 
 /// A task has reached the limit: makes what waits ready as soon as possible. Asks for a grace
 /// period that begins after this call, and returns its cookie.
 #[cold]
-fn ask_for_room<K: DomainTag>(tag: &K) -> Cookie {
-    let domain = domain_state::known(tag);
-    trace::limit_reached(domain.grace_periods.source(), true);
-    if let Some(queue) = local::own_objects(domain) {
-        queue.close(domain, Urgency::Expedited);
+fn ask_for_room<K: DomainTag>(domain: &Domain<K>) -> Cookie {
+    let core = domain.core();
+    trace::limit_reached(core.grace_periods.source(), true);
+    if let Some(queue) = local::own_objects(core) {
+        queue.close(core, Urgency::Expedited);
     }
-    let cookie = domain.grace_periods.lock().request(Urgency::Expedited);
-    worker::hurry(&tag.handle()); // without one, the polls do the work
+    let cookie = core.grace_periods.lock().request(Urgency::Expedited);
+    worker::hurry(&domain.tag().handle()); // without one, the polls do the work
     cookie
 }
 

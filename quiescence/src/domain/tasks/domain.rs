@@ -1,14 +1,13 @@
 //! Waits of tasks in a domain, in which threads would block.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 
-use super::{RoomWaiter, barrier, grace_period};
+use super::{barrier, grace_period, room_for_closure, room_for_object};
 use crate::domain::cookie::Cookie;
 use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer::{self, Patience};
-use crate::reclaim::free::AtLimit;
-use crate::reclaim::free::Pending;
+use crate::reclaim::free::{AtLimit, Pending};
 use crate::reclaim::retire::Retire;
 use crate::reclaim::unlink;
 
@@ -97,10 +96,8 @@ impl<K: DomainTag> Domain<K> {
     ) -> impl Future<Output = ()> + Send + use<K, P> {
         let mut object = Kept { domain: self.clone(), object: Some(object) };
         async move {
-            let mut limit = RoomWaiter::new(object.domain.clone());
-            let queued =
-                poll_fn(|context| limit.poll_object(context, || object.try_retire())).await;
-            if !queued && let Some(cookie) = limit.cookie() {
+            let domain = object.domain.clone();
+            if let Err(cookie) = room_for_object(domain, || object.try_retire()).await {
                 object.end(cookie);
             }
         }
@@ -129,14 +126,11 @@ impl<K: DomainTag> Domain<K> {
     ) -> impl Future<Output = ()> + Send + use<K, F> {
         let domain = self.clone();
         async move {
-            let (mut f, mut limit) = (Some(f), RoomWaiter::new(domain.clone()));
-            let tag = domain.tag();
-            let queued = poll_fn(|context| {
-                limit.poll_closure(context, || {
-                    let call = |f| defer::call(tag, f, Patience::Polls);
-                    f = f.take().and_then(|f| Some(call(f).err()?.into_inner()));
-                    f.is_none()
-                })
+            let (mut f, tag) = (Some(f), domain.tag());
+            let queued = room_for_closure(domain.clone(), || {
+                let call = |f| defer::call(tag, f, Patience::Polls);
+                f = f.take().and_then(|f| Some(call(f).err()?.into_inner()));
+                f.is_none()
             });
             if !queued.await
                 && let Some(f) = f
