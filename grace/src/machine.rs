@@ -99,37 +99,34 @@ pub enum Event {
     Abandoned,
 }
 
-/// Found in [`driver`](crate::driver).
-pub(crate) mod needed {
-    /// The fence that the registered readers require.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Needed {
-        /// Some reader has light fences only: `membarrier`.
-        Heavy,
-        /// All execute full fences themselves (a QSBR reader when it comes online): one of the
-        /// updater's own is enough.
-        Full,
-    }
+/// The fence that the registered readers require.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Needed {
+    /// Some reader has light fences only: `membarrier`.
+    Heavy,
+    /// All execute full fences themselves (a QSBR reader when it comes online): one of the
+    /// updater's own is enough.
+    Full,
+}
 
-    /// Which fence a grace period begins with, if `readers` are registered, of which `own` are the
-    /// driver's and quiescent, and `light` have light fences. `None` if there is no other reader:
-    /// the grace period ends at once ([`Event::Alone`](crate::Event::Alone)).
-    ///
-    /// ```
-    /// use grace::driver::{Needed, fence_needed};
-    ///
-    /// assert_eq!(fence_needed(1, 1, 1), None);
-    /// assert_eq!(fence_needed(2, 1, 1), Some(Needed::Heavy));
-    /// assert_eq!(fence_needed(2, 0, 0), Some(Needed::Full));
-    /// ```
-    pub const fn fence_needed(readers: usize, own: usize, light: usize) -> Option<Needed> {
-        if readers <= own {
-            None
-        } else if light != 0 {
-            Some(Needed::Heavy)
-        } else {
-            Some(Needed::Full)
-        }
+/// Which fence a grace period begins with, if `readers` are registered, of which `own` are the
+/// driver's and quiescent, and `light` have light fences. `None` if there is no other reader:
+/// the grace period ends at once ([`Event::Alone`](crate::Event::Alone)).
+///
+/// ```
+/// use grace::driver::{Needed, fence_needed};
+///
+/// assert_eq!(fence_needed(1, 1, 1), None);
+/// assert_eq!(fence_needed(2, 1, 1), Some(Needed::Heavy));
+/// assert_eq!(fence_needed(2, 0, 0), Some(Needed::Full));
+/// ```
+pub const fn fence_needed(readers: usize, own: usize, light: usize) -> Option<Needed> {
+    if readers <= own {
+        None
+    } else if light != 0 {
+        Some(Needed::Heavy)
+    } else {
+        Some(Needed::Full)
     }
 }
 
@@ -296,7 +293,7 @@ impl<P: Policy> Machine<P> {
     #[inline]
     pub fn observe(&mut self, event: Event) -> Result<(), Refused> {
         match (self.step, event) {
-            (Step::Idle, Event::Woken) if self.requests.is_deferred() => self.begin(),
+            (Step::Idle, Event::Woken) if self.requests.is_deferred => self.begin(),
             (Step::Fence, Event::Alone) => self.finish(),
             (Step::Fence, Event::Fenced) => {
                 self.passes = if self.fresh == 0 { 2 } else { 1 };
@@ -306,7 +303,7 @@ impl<P: Policy> Machine<P> {
             (Step::Scan, Event::Scanned { holdouts: 0 }) => self.end_pass(),
             (Step::Scan, Event::Scanned { .. }) => {
                 self.step = Step::Wait;
-                self.requests.found_holdouts();
+                self.requests.looks.found_holdouts();
             }
             (Step::Wait, Event::Woken) => self.step = Step::Scan,
             (Step::Complete, Event::Completed) => self.step = Step::Idle,
@@ -319,7 +316,7 @@ impl<P: Policy> Machine<P> {
 
     fn pending(&self) -> Action {
         match self.step {
-            Step::Idle if self.requests.is_deferred() => Action::Wait(Hint::Tick),
+            Step::Idle if self.requests.is_deferred => Action::Wait(Hint::Tick),
             Step::Idle => Action::Idle,
             Step::Fence => Action::Fence,
             Step::Announce => Action::Announce(self.number),
@@ -331,7 +328,7 @@ impl<P: Policy> Machine<P> {
 
     /// Begins a grace period; none is in progress.
     fn begin(&mut self) {
-        self.requests.begun();
+        self.requests.is_deferred = false;
         self.sequence = self.sequence.begin();
         self.step = Step::Fence;
     }
