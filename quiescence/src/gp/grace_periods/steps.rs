@@ -537,9 +537,9 @@ impl<'a> Locked<'a> {
 
     // ---- steps --------------------------------------------------------------------------------
 
-    /// Carries out the pending action, of which a `Wait` is over, and reports it to the machine; a
-    /// grace period without other readers ends in one step. Returns what was reported last; `None`
-    /// if nothing was to be done, or another driver has taken the place of this one.
+    /// Carries out the pending action, of which a `Wait` is over, and reports it to the machine.
+    /// Returns what was reported; `None` if nothing was to be done, or another driver has taken the
+    /// place of this one.
     pub(super) fn step(&mut self, driver: &Driver) -> Option<Event> {
         let domain = self.domain;
         if domain.is_superseded(driver) {
@@ -574,11 +574,6 @@ impl<'a> Locked<'a> {
         };
         if !self.still_drives(driver) {
             return None;
-        }
-        if event == Event::Alone {
-            // The lock has been held since the readers were counted.
-            self.end_alone();
-            return Some(Event::Completed);
         }
         self.observe(event);
         Some(event)
