@@ -24,14 +24,14 @@ pub(crate) use shown_as_target;
 
 /// `From` a value, and `Default`, of a type that `$new` makes of a value with these bounds.
 macro_rules! made_of_value {
-    ($type:ident<$value:ident: $($bound:path),*>, $new:ident) => {
-        impl<$value: $($bound +)*> From<$value> for $type<$value> {
+    ($type:ident<$value:ident: $($bound:path),* $(; $life:lifetime)?>, $new:ident) => {
+        impl<$value: $($bound +)* $($life)?> From<$value> for $type<$value> {
             fn from(value: $value) -> Self {
                 Self::$new(value)
             }
         }
 
-        impl<$value: $($bound +)* Default> Default for $type<$value> {
+        impl<$value: $($bound +)* Default $(+ $life)?> Default for $type<$value> {
             fn default() -> Self {
                 Self::$new($value::default())
             }

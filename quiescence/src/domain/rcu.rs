@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicPtr;
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
-use crate::domain::impls::default_by;
+use crate::domain::impls::{default_by, made_of_value};
 use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
@@ -367,17 +367,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Drop for RcuOption<T, K> {
     }
 }
 
-impl<T: Weigh + Send + Sync + 'static> From<T> for Rcu<T> {
-    fn from(value: T) -> Self {
-        Self::new(value)
-    }
-}
-
-impl<T: Weigh + Send + Sync + Default + 'static> Default for Rcu<T> {
-    fn default() -> Self {
-        Self::new(T::default())
-    }
-}
+made_of_value!(Rcu<T: Weigh, Send, Sync; 'static>, new);
 
 default_by!(empty, impl<T: Weigh + Send + Sync + 'static> Default for RcuOption<T>);
 

@@ -138,18 +138,24 @@ fn report(
         core.grace_periods.counted().and_then(|counted| counted.unfinished(&core.grace_periods));
     let mut holdouts: Vec<Holdout> = Vec::with_capacity(found.len());
     for (index, holding) in found.iter().enumerate() {
-        let mut holdout = holding.describe();
-        // The state was read before the signal, which would wake the thread.
-        holdout.stack = match index {
+        // Before the signal, which would wake the thread.
+        let seen = thread_state::look_at(holding.thread);
+        let stack = match index {
             _ if holding.leaving => Err(StackMissing::ThreadEnded),
             STACKS_MAX.. => Err(StackMissing::EnoughTaken),
-            _ if !may_be_asked(core, holdout.state) => Err(StackMissing::Asleep),
+            _ if !may_be_asked(core, seen.state) => Err(StackMissing::Asleep),
             _ => stack_of(holding),
         };
-        if !holding.is_still_so(core) {
-            holdout.stack = Err(StackMissing::SectionEnded);
-        }
-        holdouts.push(holdout);
+        let is_still_so = holding.is_still_so(core);
+        holdouts.push(Holdout {
+            thread_id: id(holding.thread),
+            thread_name: seen.name,
+            state: seen.state,
+            sleeps_in: seen.sleeps_in,
+            began: holding.began,
+            is_qsbr: holding.qsbr,
+            stack: if is_still_so { stack } else { Err(StackMissing::SectionEnded) },
+        });
     }
     let Unfinished { sections, slots } = unfinished.unwrap_or_default();
     // Stacks may take seconds.
@@ -229,20 +235,6 @@ fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
 }
 
 impl Holding {
-    /// What the thread is doing; without its stack.
-    fn describe(&self) -> Holdout {
-        let seen = thread_state::look_at(self.thread);
-        Holdout {
-            thread_id: id(self.thread),
-            thread_name: seen.name,
-            state: seen.state,
-            sleeps_in: seen.sleeps_in,
-            began: self.began,
-            is_qsbr: self.qsbr,
-            stack: Err(StackMissing::Unsupported),
-        }
-    }
-
     /// Whether the same thread is in the same section.
     fn is_still_so(&self, core: &DomainState) -> bool {
         // Under the lock a slot does not change hands, and is not unregistered. Once a program's
