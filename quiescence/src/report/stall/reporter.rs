@@ -21,7 +21,6 @@ use super::{hook, places};
 use crate::event::statistics::Statistics;
 use crate::event::trace;
 use crate::gp::grace_periods::Counted;
-use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
 use crate::gp::stall::{Note, Unfinished};
 use crate::gp::wake::LEAVING;
@@ -130,7 +129,7 @@ fn report(
     let domain = domain_state::find(note.core, note.identity)?;
     let core: &DomainState = &domain;
     let is_over = || core.grace_periods.sequence().ended() >= note.grace_period;
-    let (found, unnamed) = find(&core.grace_periods.registry(), core);
+    let (found, unnamed) = find(core);
     if is_over() {
         return None;
     }
@@ -209,9 +208,12 @@ struct Holding {
 }
 
 /// Up to [`HOLDOUTS_MAX`] holdouts, and how many more there are.
-fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
-    let mut found = Vec::new();
+fn find(core: &DomainState) -> (Vec<Holding>, usize) {
+    // Before the lock, for which a thread may wait whose handler has interrupted the allocator: see
+    // `LiburcuDomain::make_room`.
+    let mut found = Vec::with_capacity(HOLDOUTS_MAX);
     let mut unnamed = 0;
+    let registry = core.grace_periods.registry();
     for slot in registry.holding_up(core.grace_periods.announced()) {
         // Relaxed: it is only reported.
         let word = slot.word().load(Relaxed);
@@ -313,7 +315,7 @@ mod tests {
         slot.enter_outermost(&core.grace_periods.gp_words.gp, location);
         core.grace_periods.lock().request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
-        let (found, unnamed) = find(&core.grace_periods.registry(), &core);
+        let (found, unnamed) = find(&core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
         assert_eq!((holding.thread, unnamed), (thread::id(), 0));
         assert_eq!(holding.began, Some(location));
@@ -325,7 +327,7 @@ mod tests {
         assert!(!holding.is_still_so(&core), "it has ended");
         slot.enter_outermost(&core.grace_periods.gp_words.gp, location);
         assert!(!holding.is_still_so(&core), "this one began after the grace period");
-        assert!(find(&core.grace_periods.registry(), &core).0.is_empty());
+        assert!(find(&core).0.is_empty());
         slot.leave();
         core.grace_periods.unregister(slot);
         let stranger = Holding { thread: thread::id() + 1, ..found[0] };
@@ -348,7 +350,7 @@ mod tests {
         slot.enter_outermost(&core.grace_periods.gp_words.gp, Location::caller());
         core.grace_periods.lock().request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
-        let (found, _) = find(&core.grace_periods.registry(), &core);
+        let (found, _) = find(&core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
         assert!(holding.is_still_so(&core));
         let word = slot.word().load(Relaxed);
