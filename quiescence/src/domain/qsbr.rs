@@ -28,7 +28,11 @@ impl<K: ThreadTag> Domain<K> {
     /// Registers the calling thread as a QSBR reader. Takes a lock.
     #[track_caller]
     pub fn qsbr(&self) -> Qsbr<K> {
-        Qsbr::new(self.clone())
+        let slot: *const Slot = local::handle_slot(self.tag().core(), self.tag(), ReaderKind::Qsbr);
+        let slot = StaysOnItsThreadUnlikeSrcu(slot, PhantomData);
+        let reader = Qsbr { slot, domain: self.clone() };
+        reader.enter(Location::caller());
+        reader
     }
 }
 
@@ -95,15 +99,6 @@ unsafe impl<K: ThreadTag> Section<K> for QsbrGuard<'_, K> {
 }
 
 impl<K: ThreadTag> Qsbr<K> {
-    #[track_caller]
-    pub(crate) fn new(domain: Domain<K>) -> Self {
-        let tag = domain.tag();
-        let slot: *const Slot = local::handle_slot(tag.core(), tag, ReaderKind::Qsbr);
-        let reader = Self { slot: StaysOnItsThreadUnlikeSrcu(slot, PhantomData), domain };
-        reader.enter(Location::caller());
-        reader
-    }
-
     /// Begins a section. Wait-free: it takes no instruction at all.
     #[inline(always)]
     pub fn read(&self) -> QsbrGuard<'_, K> {
@@ -208,7 +203,7 @@ impl<K: ThreadTag> Qsbr<K> {
     }
 
     fn slot(&self) -> &Slot {
-        // SAFETY: registered in `new`, unregistered in `drop`; `self.domain` keeps the memory.
+        // SAFETY: registered by `Domain::qsbr`, unregistered in `drop`; `self.domain` keeps the memory.
         unsafe { &*self.slot.0 }
     }
 }

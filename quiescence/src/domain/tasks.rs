@@ -42,10 +42,6 @@ struct Told {
 }
 
 impl<K: DomainTag> Waiter<K> {
-    fn new(domain: Domain<K>) -> Self {
-        Self { domain, told: None }
-    }
-
     fn core(&self) -> &DomainState {
         self.domain.core()
     }
@@ -125,7 +121,7 @@ pub(crate) fn grace_period<K: DomainTag>(
     cookie: Cookie,
 ) -> impl Future<Output = ()> + Send + use<K> {
     domain.core().grace_periods.lock().require(cookie, Urgency::Normal);
-    let mut waiter = Waiter::new(domain);
+    let mut waiter = Waiter { domain, told: None };
     poll_fn(move |context| waiter.poll(cookie, context))
 }
 
@@ -139,7 +135,7 @@ pub(crate) async fn room_for_object<K: DomainTag>(
     domain: Domain<K>,
     mut attempt: impl FnMut() -> bool,
 ) -> Result<(), Cookie> {
-    let (mut waiter, mut asked) = (Waiter::new(domain), None);
+    let (mut waiter, mut asked) = (Waiter { domain, told: None }, None);
     let ended = poll_fn(|context| {
         if attempt() {
             return Poll::Ready(None);
@@ -171,7 +167,7 @@ pub(crate) async fn room_for_closure<K: DomainTag>(
     domain: Domain<K>,
     mut attempt: impl FnMut() -> bool,
 ) -> bool {
-    let (mut waiter, mut asked) = (Waiter::new(domain), None);
+    let (mut waiter, mut asked) = (Waiter { domain, told: None }, None);
     let said = poll_fn(|context| {
         if attempt() {
             return Poll::Ready(true);
