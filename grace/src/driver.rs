@@ -5,7 +5,7 @@
 //! Pure functions, which the library and the simulator call. Each of these has a driver of its own,
 //! with locks and system calls.
 
-pub use crate::machine::{Needed, fence_needed};
+pub use crate::machine::needed::{Needed, fence_needed};
 use crate::policy::Hint;
 
 /// The interval between two checks of background work, in nanoseconds: a tick at HZ = 100,

@@ -99,34 +99,37 @@ pub enum Event {
     Abandoned,
 }
 
-/// The fence that the registered readers require.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Needed {
-    /// Some reader has light fences only: `membarrier`.
-    Heavy,
-    /// All execute full fences themselves (a QSBR reader when it comes online): one of the
-    /// updater's own is enough.
-    Full,
-}
+/// Found in [`driver`](crate::driver).
+pub(crate) mod needed {
+    /// The fence that the registered readers require.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Needed {
+        /// Some reader has light fences only: `membarrier`.
+        Heavy,
+        /// All execute full fences themselves (a QSBR reader when it comes online): one of the
+        /// updater's own is enough.
+        Full,
+    }
 
-/// Which fence a grace period begins with, if `readers` are registered, of which `own` are the
-/// driver's and quiescent, and `light` have light fences. `None` if there is no other reader:
-/// the grace period ends at once ([`Event::Alone`](crate::Event::Alone)).
-///
-/// ```
-/// use grace::driver::{Needed, fence_needed};
-///
-/// assert_eq!(fence_needed(1, 1, 1), None);
-/// assert_eq!(fence_needed(2, 1, 1), Some(Needed::Heavy));
-/// assert_eq!(fence_needed(2, 0, 0), Some(Needed::Full));
-/// ```
-pub const fn fence_needed(readers: usize, own: usize, light: usize) -> Option<Needed> {
-    if readers <= own {
-        None
-    } else if light != 0 {
-        Some(Needed::Heavy)
-    } else {
-        Some(Needed::Full)
+    /// Which fence a grace period begins with, if `readers` are registered, of which `own` are the
+    /// driver's and quiescent, and `light` have light fences. `None` if there is no other reader:
+    /// the grace period ends at once ([`Event::Alone`](crate::Event::Alone)).
+    ///
+    /// ```
+    /// use grace::driver::{Needed, fence_needed};
+    ///
+    /// assert_eq!(fence_needed(1, 1, 1), None);
+    /// assert_eq!(fence_needed(2, 1, 1), Some(Needed::Heavy));
+    /// assert_eq!(fence_needed(2, 0, 0), Some(Needed::Full));
+    /// ```
+    pub const fn fence_needed(readers: usize, own: usize, light: usize) -> Option<Needed> {
+        if readers <= own {
+            None
+        } else if light != 0 {
+            Some(Needed::Heavy)
+        } else {
+            Some(Needed::Full)
+        }
     }
 }
 

@@ -102,7 +102,7 @@ impl Registry {
         unsafe { slot.adopt(core, registry.readers.len(), owner, reader_kind) };
         slot.notes.adopt(&slot.core().gp, relays, alternate);
         if relays && let Some(relay) = &mut registry.relay {
-            relay.add();
+            relay.is_stale = true; // it has its place from the next grace period on
         }
         //~ no-registration {
         registry.readers.push(slot);

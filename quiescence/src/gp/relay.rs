@@ -79,17 +79,12 @@ pub(crate) struct Relay {
     /// For each chain the first station that has not been seen to have passed.
     next: Vec<usize>,
     /// Whether the links must be rebuilt before the next number is announced.
-    is_stale: bool,
+    pub(super) is_stale: bool,
 }
 
 impl Relay {
     pub(crate) const fn new() -> Self {
         Self { stations: Vec::new(), next: Vec::new(), is_stale: false }
-    }
-
-    /// A reader has registered: it has its place from the next grace period on.
-    pub(crate) fn add(&mut self) {
-        self.is_stale = true;
     }
 
     /// A reader unregisters: the one that copied from it copies from its source.
