@@ -25,7 +25,6 @@ use crate::os::sync::{self, AtomicU64, Mutex};
 use grace::Number;
 use grace::word::QUIESCENT;
 use std::cell::Cell;
-use std::ptr;
 use std::sync::Arc;
 
 mod liburcu;
@@ -128,7 +127,7 @@ impl Registry {
     /// Removes a reader, which is in no section.
     pub(crate) fn unregister(&mut self, slot: &Slot) {
         let index = slot.index.get();
-        if self.readers.get(index).is_some_and(|reader| ptr::eq(reader.0, slot)) {
+        if self.readers.get(index).is_some_and(|reader| std::ptr::eq(reader.0, slot)) {
             self.readers.swap_remove(index);
             if let Some(moved) = self.readers.get(index) {
                 moved.index.set(index);
@@ -137,7 +136,7 @@ impl Registry {
         }
         if slot.is_liburcu() {
             // The program may free its memory.
-            self.holdouts.retain(|holdout| !ptr::eq(holdout.0, slot));
+            self.holdouts.retain(|holdout| !std::ptr::eq(holdout.0, slot));
             return;
         }
         if let Some(relay) = &mut self.relay {
