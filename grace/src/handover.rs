@@ -35,7 +35,8 @@ const DOUBLINGS: u32 = 14;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// How many steps it saw last; `None` at first.
+    /// How many steps it saw last; `None` at first: a domain's first driver has taken none while it
+    /// is at its first.
     seen: Option<u64>,
     ended: u64,
     doublings: u32,
@@ -86,38 +87,31 @@ impl Patience {
 /// longer than 50 us.
 #[derive(Clone, Copy, Debug)]
 pub struct PassersPatience {
-    /// How many steps the last check saw; `None` before the first: a domain's first driver has
-    /// taken none while it is at its first.
-    seen: Option<u64>,
+    /// That of a waiter without others, which does not sleep.
+    patience: Patience,
+    /// When `seen` changed.
     since_ns: u64,
-    /// Take-overs in this grace period, up to [`DOUBLINGS`].
-    doublings: u32,
-    /// Grace periods that had ended at the last check.
-    ended: u64,
 }
 
 impl PassersPatience {
     /// That of a new domain.
-    pub const NEW: Self = Self { seen: None, since_ns: 0, doublings: 0, ended: 0 };
+    pub const NEW: Self = Self { patience: Patience::NEW, since_ns: 0 };
 
     /// A caller finds a driver at work, whose step takes at least `least_ns`. Returns whether the
     /// patience has run out.
     #[must_use]
     pub fn has_run_out(&mut self, now_ns: u64, steps: u64, ended: u64, least_ns: u64) -> bool {
-        if self.ended != ended {
-            (self.ended, self.doublings) = (ended, 0);
+        let has_progressed = self.patience.seen != Some(steps);
+        let longest_ns = self.patience.left_ns(steps, ended, 0, least_ns);
+        if has_progressed {
+            self.since_ns = now_ns;
         }
-        if self.seen != Some(steps) {
-            (self.seen, self.since_ns) = (Some(steps), now_ns);
-            return false;
-        }
-        let waited_ns = now_ns.saturating_sub(self.since_ns);
-        waited_ns >= least_ns.saturating_add(PATIENCE_NS << self.doublings)
+        !has_progressed && now_ns.saturating_sub(self.since_ns) >= longest_ns
     }
 
     /// The caller has taken over.
     pub fn took_over(&mut self) {
-        self.doublings = DOUBLINGS.min(self.doublings + 1);
+        self.patience.doublings = DOUBLINGS.min(self.patience.doublings + 1);
     }
 }
 

@@ -296,7 +296,7 @@ impl<P: Policy> Machine<P> {
     #[inline]
     pub fn observe(&mut self, event: Event) -> Result<(), Refused> {
         match (self.step, event) {
-            (Step::Idle, Event::Woken) if self.requests.is_deferred() => self.begin(),
+            (Step::Idle, Event::Woken) if self.requests.is_deferred => self.begin(),
             (Step::Fence, Event::Alone) => self.finish(),
             (Step::Fence, Event::Fenced) => {
                 self.passes = if self.fresh == 0 { 2 } else { 1 };
@@ -306,7 +306,7 @@ impl<P: Policy> Machine<P> {
             (Step::Scan, Event::Scanned { holdouts: 0 }) => self.end_pass(),
             (Step::Scan, Event::Scanned { .. }) => {
                 self.step = Step::Wait;
-                self.requests.found_holdouts();
+                self.requests.looks.found_holdouts();
             }
             (Step::Wait, Event::Woken) => self.step = Step::Scan,
             (Step::Complete, Event::Completed) => self.step = Step::Idle,
@@ -319,7 +319,7 @@ impl<P: Policy> Machine<P> {
 
     fn pending(&self) -> Action {
         match self.step {
-            Step::Idle if self.requests.is_deferred() => Action::Wait(Hint::Tick),
+            Step::Idle if self.requests.is_deferred => Action::Wait(Hint::Tick),
             Step::Idle => Action::Idle,
             Step::Fence => Action::Fence,
             Step::Announce => Action::Announce(self.number),
@@ -331,7 +331,7 @@ impl<P: Policy> Machine<P> {
 
     /// Begins a grace period; none is in progress.
     fn begin(&mut self) {
-        self.requests.begun();
+        self.requests.is_deferred = false;
         self.sequence = self.sequence.begin();
         self.step = Step::Fence;
     }

@@ -14,9 +14,9 @@ pub(crate) struct Requests<P> {
     /// The latest grace period requested with each [`Urgency`], or more.
     needed: [Cookie; 3],
     /// A grace period is wanted, and begins at the next tick.
-    is_deferred: bool,
+    pub(crate) is_deferred: bool,
     /// Scans of this pass that found holdouts.
-    looks: Looks,
+    pub(crate) looks: Looks,
 }
 
 impl<P: Policy> Requests<P> {
@@ -57,22 +57,9 @@ impl<P: Policy> Requests<P> {
         begin == Some(Begin::Now)
     }
 
-    /// Whether it begins one at the next tick.
-    pub(crate) const fn is_deferred(&self) -> bool {
-        self.is_deferred
-    }
-
-    pub(crate) fn begun(&mut self) {
-        self.is_deferred = false;
-    }
-
     pub(crate) fn begin_pass(&mut self, sequence: Sequence) {
         let urgency = self.urgency(sequence);
         self.looks.begin_pass(&self.policy, urgency);
-    }
-
-    pub(crate) fn found_holdouts(&mut self) {
-        self.looks.found_holdouts();
     }
 
     /// What a driver does before it scans again.

@@ -20,10 +20,10 @@
 //! be done twice. Then [`pending`](SrcuMachine::pending) says anew what to do.
 
 use super::delay::{Delay, Situation, Wait};
-use super::sequence::{Cookie, Phase, Sequence};
 use super::{EXPEDITE_AFTER_IDLE_NS, other};
 use crate::policy::Urgency;
 use crate::refused::NotGiven;
+use crate::sequence::{Cookie, Sequence};
 use crate::steps::{Intact, Steps};
 
 /// The steps that can be left out: each is a mutant.
@@ -44,6 +44,17 @@ pub const STEPS: &[&str] = &[
 
 /// Where the age of a grace period stops: beyond what any delay function tells apart.
 const AGE_JIFFIES_MAX: u32 = 1_000;
+
+/// How far the grace period in progress has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// None is in progress.
+    Idle,
+    /// The index that is not current drains: stragglers of the last flip.
+    Scan1,
+    /// The indexes have been flipped; the index that was current drains.
+    Scan2,
+}
 
 /// What the driver has to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -144,6 +155,8 @@ pub struct SrcuMachine<D, S = Intact> {
     delay: D,
     steps: S,
     sequence: Sequence,
+    /// `Idle` exactly if no grace period is in progress in `sequence`.
+    phase: Phase,
     /// The furthest grace period that somebody asked for.
     needed: Cookie,
     /// The furthest that somebody in a hurry asked for.
@@ -178,6 +191,7 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
             delay,
             steps,
             sequence: Sequence::after(start.ended()),
+            phase: Phase::Idle,
             needed: nothing,
             needed_expedited: nothing,
             step: Step::Idle,
@@ -220,7 +234,7 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
         if is_expedited && cookie.is_at_or_after(self.needed_expedited) {
             self.needed_expedited = cookie;
         }
-        if self.sequence.phase() != Phase::Idle || self.sequence.is_done(self.needed) {
+        if self.phase != Phase::Idle || self.sequence.is_done(self.needed) {
             return;
         }
         match self.step {
@@ -241,15 +255,20 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
     /// The cookie of a full grace period from now on, without asking for it.
     pub fn snapshot(&self) -> Cookie {
         if self.steps.omits("serve-later") {
-            self.sequence.next_end()
+            Cookie::done_at(self.sequence.begin().end())
         } else {
             self.sequence.snapshot()
         }
     }
 
-    /// How many grace periods have ended, and how far the one in progress has come.
+    /// How many grace periods have ended, and whether one is in progress.
     pub const fn sequence(&self) -> Sequence {
         self.sequence
+    }
+
+    /// How far the one in progress has come.
+    pub const fn phase(&self) -> Phase {
+        self.phase
     }
 
     /// The index that readers should use.
@@ -288,7 +307,7 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
     pub fn tick(&mut self, jiffies: u32) {
         if jiffies != 0 {
             self.runs_in_jiffy = 0;
-            if self.sequence.phase() != Phase::Idle {
+            if self.phase != Phase::Idle {
                 let age = self.age_jiffies.saturating_add(jiffies);
                 self.age_jiffies = age.min(AGE_JIFFIES_MAX);
             }
@@ -339,7 +358,7 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
     fn situation(&self) -> Situation {
         Situation {
             is_expedited: self.is_expedited(),
-            in_progress: self.sequence.phase() != Phase::Idle,
+            in_progress: self.phase != Phase::Idle,
             age_jiffies: self.age_jiffies,
         }
     }
@@ -355,13 +374,14 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
         let mut count = if self.steps.omits("reset-count") { self.count } else { 0 };
         let now = Situation { in_progress: true, age_jiffies: 0, ..self.situation() };
         let wait = self.delay.first_wait(&mut count, now);
-        (self.sequence, self.age_jiffies, self.count) = (self.sequence.begin(), 0, count);
+        (self.sequence, self.phase) = (self.sequence.begin(), Phase::Scan1);
+        (self.age_jiffies, self.count) = (0, count);
         wait
     }
 
     /// The worker runs: whichever scan it is at.
     fn scan(&mut self) {
-        match self.sequence.phase() {
+        match self.phase {
             Phase::Idle => self.step = Step::Idle,
             Phase::Scan1 if self.steps.omits("first-scan") => self.step = Step::Flip,
             Phase::Scan1 => self.first_check(1),
@@ -370,7 +390,7 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
     }
 
     fn second_scan(&mut self) {
-        self.sequence = self.sequence.flipped();
+        self.phase = Phase::Scan2;
         self.reset_count();
         if self.steps.omits("second-scan") {
             self.end();
@@ -402,7 +422,7 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
     }
 
     fn drained(&mut self) {
-        match self.sequence.phase() {
+        match self.phase {
             Phase::Scan1 if self.steps.omits("flip") => self.second_scan(),
             Phase::Scan1 => self.step = Step::Flip,
             _ => self.end(),
@@ -431,7 +451,7 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
         self.reset_count();
         let now = self.situation();
         let delay_jiffies = self.delay.callback_delay_jiffies(&mut self.count, now);
-        self.sequence = self.sequence.end();
+        (self.sequence, self.phase) = (self.sequence.end(), Phase::Idle);
         // Not left behind, or it would be in the future again once the counter has wrapped.
         let ended = Cookie::done_at(self.sequence);
         if ended.is_at_or_after(self.needed_expedited) {

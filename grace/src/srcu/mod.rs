@@ -24,19 +24,19 @@
 //! needs no allocator, and never panics. Source: descriptions of `kernel/rcu/srcutree.c`
 //! (McKenney, Triplett and others).
 //!
-//! Reading order: `sequence`, `delay`, `adaptive`, `any`, `machine`.
+//! Reading order: `delay`, `adaptive`, `any`, `machine`.
 
 mod adaptive;
 mod any;
 mod delay;
 mod machine;
-mod sequence;
 
 pub use adaptive::AdaptiveDelay;
 pub use any::AnyDelay;
 pub use delay::{Age, CallbackDelay, Delay, Published, Situation, Wait};
-pub use machine::{Action, Event, Refused, STEPS, SrcuMachine};
-pub use sequence::{Cookie, Phase, Sequence};
+pub use machine::{Action, Event, Phase, Refused, STEPS, SrcuMachine};
+
+pub use crate::sequence::{Cookie, Sequence};
 
 /// A synchronous grace period is expedited by itself if the domain was idle for longer than this.
 pub const EXPEDITE_AFTER_IDLE_NS: u64 = 25_000;

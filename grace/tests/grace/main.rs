@@ -3,22 +3,6 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// A sequence of either kind gives its cookie now and later, and not one so far ahead. Gives that
-/// cookie, and the one that is too far ahead.
-macro_rules! given {
-    ($start:ident, $later:ident, $ahead:expr) => {{
-        let cookie = $start.snapshot();
-        prop_assert!($start.has_given(cookie));
-        let later = Sequence::after($start.ended().wrapping_add($later));
-        let later = if later.ended() == $start.ended() { $start } else { later };
-        prop_assert!(later.has_given(cookie));
-        prop_assert!(later.begin().has_given(cookie));
-        let far = Cookie::from_bits(cookie.to_bits().wrapping_add($ahead));
-        prop_assert!(!$start.has_given(far), "no grace period reaches it soon");
-        (cookie, far)
-    }};
-}
-
 mod ends;
 mod limit;
 mod machine;

@@ -40,7 +40,14 @@ proptest! {
         later in 0..1u64 << 61,
         ahead in 1..1u64 << 61,
     ) {
-        let (cookie, far) = given!(start, later, 2 * ahead);
+        let cookie = start.snapshot();
+        prop_assert!(start.has_given(cookie));
+        let later = Sequence::after(start.ended().wrapping_add(later));
+        let later = if later.ended() == start.ended() { start } else { later };
+        prop_assert!(later.has_given(cookie));
+        prop_assert!(later.begin().has_given(cookie));
+        let far = Cookie::from_bits(cookie.to_bits().wrapping_add(2 * ahead));
+        prop_assert!(!start.has_given(far), "no grace period reaches it soon");
         prop_assert!(!start.is_done(far));
         let odd = Cookie::from_bits(cookie.to_bits().wrapping_sub(1));
         prop_assert!(!start.has_given(odd), "no cookie");
@@ -55,6 +62,17 @@ proptest! {
         prop_assert!(now.is_done(cookie));
         let far = Sequence::after(now.ended().wrapping_add((1 << 62) - 1002));
         prop_assert!(far.is_done(cookie), "for 2^62 grace periods");
+    }
+
+    #[test]
+    fn later_cookies_are_later(start in sequence(), later in 0..1u64 << 61) {
+        let cookie = start.snapshot();
+        let done = next(next(start));
+        let later = Sequence::after(done.ended().wrapping_add(later));
+        prop_assert!(later.is_done(cookie));
+        prop_assert!(later.is_done(Cookie::done_at(done)));
+        prop_assert!(later.snapshot().is_at_or_after(cookie));
+        prop_assert!(!cookie.is_at_or_after(later.snapshot()));
     }
 
     #[test]

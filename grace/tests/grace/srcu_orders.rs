@@ -34,7 +34,7 @@ struct State {
 impl State {
     /// Right before the sequence wraps.
     fn first(delay: AnyDelay, omitted: &'static str) -> Self {
-        let start = Sequence::after(u64::MAX >> 2);
+        let start = Sequence::after(u64::MAX >> 1);
         Self {
             machine: SrcuMachine::with_steps(delay, start, Without(omitted)),
             queued: false,
@@ -56,7 +56,7 @@ impl State {
     /// Takes one of five steps, if it is possible: a request, in a hurry or not; a tick; what comes
     /// next, with a check that fails or succeeds.
     fn take(&mut self, step: usize) -> Result<bool, &'static str> {
-        let was = self.machine.sequence();
+        let (was, phase) = (self.machine.sequence(), self.machine.phase());
         match step {
             0 | 1 if self.requests != 0 => {
                 self.requests -= 1;
@@ -75,11 +75,14 @@ impl State {
             _ => return Ok(false),
         }
         let is = self.machine.sequence();
+        if is.in_progress() == (self.machine.phase() == Phase::Idle) {
+            return Err("the phase is not that of the sequence");
+        }
         let has_ended = was.ended() != is.ended();
         if has_ended {
             self.ended = self.begun;
         }
-        if is.phase() != Phase::Idle && (was.phase() == Phase::Idle || has_ended) {
+        if self.machine.phase() != Phase::Idle && (phase == Phase::Idle || has_ended) {
             self.begun += 1;
         }
         for (cookie, begun) in &self.cookies {

@@ -142,10 +142,9 @@ impl Builder {
 
     /// Builds the domain.
     pub fn build(self) -> Domain<Private> {
-        let mut core = DomainState::new(
-            self.start,
-            Settings::of(self.engine, self.budget).with_fences(self.fences),
-        );
+        let mut settings = Settings::of(self.engine, self.budget);
+        settings.readers_fence = self.fences == Fences::Portable;
+        let mut core = DomainState::new(self.start, settings);
         core.grace_periods.observers.number = Observers::next_number();
         core.grace_periods.observers.given_name = self.name;
         if let Some(tuning) = self.tuning {

@@ -50,7 +50,7 @@ unsafe impl DomainTag for Global {
 
     #[inline]
     fn enter(&self, location: &'static Location<'static>) -> Guard<'_, Self> {
-        read_at(location)
+        Guard::on(enter_global(location))
     }
 }
 
@@ -142,12 +142,7 @@ unsafe impl<K: DomainTag> Section<K> for Guard<'_, K> {
 #[inline(always)]
 #[track_caller]
 pub fn read() -> Guard<'static> {
-    read_at(Location::caller())
-}
-
-#[inline(always)]
-fn read_at(location: &'static Location<'static>) -> Guard<'static> {
-    Guard::on(enter_global(location))
+    Guard::on(enter_global(Location::caller()))
 }
 
 /// Begins a section of the global domain, which ends when its slot is left.
@@ -200,7 +195,7 @@ impl<'d, K: DomainTag> Guard<'d, K> {
     }
 
     /// Begins a section of the calling thread in any domain but the global one, of which
-    /// [`read_at`] begins them. Uses the thread's table unless it read here last.
+    /// [`enter_global`] begins them. Uses the thread's table unless it read here last.
     #[inline]
     pub(crate) fn begin(tag: &'d K, location: &'static Location<'static>) -> Self {
         let core = tag.core();

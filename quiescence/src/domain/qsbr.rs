@@ -28,7 +28,11 @@ impl<K: ThreadTag> Domain<K> {
     /// Registers the calling thread as a QSBR reader. Takes a lock.
     #[track_caller]
     pub fn qsbr(&self) -> Qsbr<K> {
-        Qsbr::new(self.clone())
+        let slot: *const Slot = local::handle_slot(self.tag().core(), self.tag(), ReaderKind::Qsbr);
+        let slot = StaysOnItsThreadUnlikeSrcu(slot, PhantomData);
+        let reader = Qsbr { slot, domain: self.clone() };
+        reader.enter(Location::caller());
+        reader
     }
 }
 
@@ -95,15 +99,6 @@ unsafe impl<K: ThreadTag> Section<K> for QsbrGuard<'_, K> {
 }
 
 impl<K: ThreadTag> Qsbr<K> {
-    #[track_caller]
-    pub(crate) fn new(domain: Domain<K>) -> Self {
-        let tag = domain.tag();
-        let slot: *const Slot = local::handle_slot(tag.core(), tag, ReaderKind::Qsbr);
-        let reader = Self { slot: StaysOnItsThreadUnlikeSrcu(slot, PhantomData), domain };
-        reader.enter(Location::caller());
-        reader
-    }
-
     /// Begins a section. Wait-free: it takes no instruction at all.
     #[inline(always)]
     pub fn read(&self) -> QsbrGuard<'_, K> {
@@ -192,19 +187,23 @@ impl<K: ThreadTag> Qsbr<K> {
     }
 
     /// Comes online.
-    fn enter(&self, location: &'static Location<'static>) {
+    pub(super) fn enter(&self, location: &'static Location<'static>) {
         self.slot().online(&self.domain.tag().core().grace_periods.gp_words.gp, location);
     }
 
+    pub(super) fn is_online(&self) -> bool {
+        !self.slot().is_quiescent()
+    }
+
     /// Goes offline, if it is not.
-    fn leave(&self) {
-        if !self.slot().is_quiescent() {
+    pub(super) fn leave(&self) {
+        if self.is_online() {
             self.slot().offline();
         }
     }
 
     fn slot(&self) -> &Slot {
-        // SAFETY: registered in `new`, unregistered in `drop`; `self.domain` keeps the memory.
+        // SAFETY: registered by `Domain::qsbr`, unregistered in `drop`; `self.domain` keeps the memory.
         unsafe { &*self.slot.0 }
     }
 }
@@ -218,7 +217,7 @@ impl<K: ThreadTag> Drop for Qsbr<K> {
     }
 }
 
-shown_in_part!([K: ThreadTag] Qsbr<K> { online: |reader| !reader.slot().is_quiescent() });
+shown_in_part!([K: ThreadTag] Qsbr<K> { online: |reader| reader.is_online() });
 
 impl<K: ThreadTag> QsbrOffline<K> {
     /// Comes online again. Executes a full fence.

@@ -95,7 +95,7 @@ use crate::reclaim::retire::Retire;
 pub fn read_lock<K: ThreadTag>(domain: &Domain<K>) {
     std::mem::forget(domain.read());
     if cfg!(debug_assertions) {
-        balance::locked(domain.tag().core());
+        balance::count(domain.tag().core(), |count| count.checked_add(1));
     }
 }
 
@@ -120,8 +120,9 @@ pub unsafe fn read_unlock<K: ThreadTag>(domain: &Domain<K>) {
     let core = domain.tag().core();
     match slot(core) {
         Some(slot) if !slot.is_quiescent() => {
-            if cfg!(debug_assertions) {
-                balance::unlocked(core);
+            if cfg!(debug_assertions) && !balance::count(core, |count| count.checked_sub(1)) {
+                let what = "only in read-side critical sections of guards";
+                unbalanced(what, Location::caller());
             }
             slot.leave();
         }
@@ -160,7 +161,6 @@ fn unbalanced(what: &str, location: &Location<'_>) -> ! {
 /// those that a guard will end.
 mod balance {
     use std::cell::RefCell;
-    use std::panic::Location;
 
     use crate::reclaim::domain_state::DomainState;
 
@@ -169,10 +169,10 @@ mod balance {
         static SECTIONS: RefCell<Vec<(usize, u32)>> = const { RefCell::new(Vec::new()) };
     }
 
-    fn with_count(core: &DomainState, f: impl FnOnce(&mut u32)) {
+    /// Changes the count of the calling thread in a domain. False if `change` gives none.
+    pub(super) fn count(core: &DomainState, change: fn(u32) -> Option<u32>) -> bool {
         let domain = std::ptr::from_ref(core).addr();
-        // Late in a thread's life the counts are gone, and nothing is checked.
-        let _ = SECTIONS.try_with(|sections| {
+        let changed = SECTIONS.try_with(|sections| {
             let mut sections = sections.borrow_mut();
             let index = sections.iter().position(|(other, _)| *other == domain);
             let index = index.unwrap_or_else(|| {
@@ -180,25 +180,10 @@ mod balance {
                 sections.push((domain, 0));
                 sections.len() - 1
             });
-            f(&mut sections[index].1);
+            change(sections[index].1).map(|count| sections[index].1 = count)
         });
-    }
-
-    pub(super) fn locked(core: &DomainState) {
-        with_count(core, |count| *count = count.saturating_add(1));
-    }
-
-    #[track_caller]
-    pub(super) fn unlocked(core: &DomainState) {
-        let location = Location::caller();
-        let mut refused = false;
-        with_count(core, |count| match count.checked_sub(1) {
-            Some(less) => *count = less,
-            None => refused = true,
-        });
-        if refused {
-            super::unbalanced("only in read-side critical sections of guards", location);
-        }
+        // Late in a thread's life the counts are gone, and nothing is checked.
+        changed.map_or(true, |changed| changed.is_some())
     }
 }
 

@@ -226,18 +226,13 @@ impl Deref for Srcu {
 
 default_by!(new, impl Default for Srcu);
 
-impl fmt::Debug for Srcu {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sections = self.0.srcu_counts_if_any().map_or(0, SrcuCounts::sections);
-        let grace_periods =
-            self.0.state_if_any().map_or(0, |state| state.grace_periods.sequence().ended());
-        f.debug_struct("Srcu")
-            .field("name", &self.0.name())
-            .field("sections", &sections)
-            .field("grace_periods", &grace_periods)
-            .finish_non_exhaustive()
+shown_in_part!([] Srcu {
+    name: |srcu| srcu.0.name(),
+    sections: |srcu| srcu.0.srcu_counts_if_any().map_or(0, SrcuCounts::sections),
+    grace_periods: |srcu| {
+        srcu.0.state_if_any().map_or(0, |state| state.grace_periods.sequence().ended())
     }
-}
+});
 
 /// The tag of the domain that an [`Srcu`] contains: see [`Srcu::domain`].
 // A reference that is counted, as an `Arc`; in the form in which a `SleepableDomain` has it.

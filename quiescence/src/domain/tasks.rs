@@ -5,9 +5,8 @@
 //! No future needs a runtime, and none blocks the thread that polls it. Each may be dropped at any
 //! time; then its waker is removed, and no task is woken for it.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -22,13 +21,13 @@ use crate::gp::grace_periods::sleepers::Wanted;
 use crate::os::exit;
 use crate::os::sync::{self, Mutex, Rank};
 use crate::os::user_code::{self, Site};
-use crate::reclaim::domain_state::{self, DomainState};
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::{at_limit, defer, local, running, worker};
 
 mod domain;
 
 /// A task among those that a domain tells.
-pub(crate) struct Waiter<K: DomainTag> {
+struct Waiter<K: DomainTag> {
     domain: Domain<K>,
     told: Option<Told>,
 }
@@ -43,21 +42,17 @@ struct Told {
 }
 
 impl<K: DomainTag> Waiter<K> {
-    pub(crate) fn new(domain: Domain<K>) -> Self {
-        Self { domain, told: None }
-    }
-
     fn core(&self) -> &DomainState {
-        domain_state::known(self.domain.tag())
+        self.domain.core()
     }
 
-    /// Has the task told when the grace period of `cookie` has ended, each time of the same one.
-    /// Returns whether it has. For a task whose waker is known already it takes no lock, but to
+    /// Ready if the grace period of `cookie` has ended, each time of the same one; else has the task
+    /// told when it has. For a task whose waker is known already it takes no lock, but to
     /// take a step of the grace period, if it is free.
-    fn poll(&mut self, cookie: Cookie, context: &mut Context<'_>) -> bool {
+    fn poll(&mut self, cookie: Cookie, context: &mut Context<'_>) -> Poll<()> {
         if self.is_done(cookie) {
             self.told = None; // it is not known any more; see `knows`
-            return true;
+            return Poll::Ready(());
         }
         let core = self.core();
         let is_told = self.told.as_ref().is_some_and(|told| {
@@ -65,7 +60,10 @@ impl<K: DomainTag> Waiter<K> {
                 && told.waker.will_wake(context.waker())
                 && core.grace_periods.knows(told.number)
         });
-        !is_told && self.tell(Wanted { cookie: Some(cookie), room: false }, context)
+        if !is_told && self.tell(Wanted { cookie: Some(cookie), room: false }, context) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
     }
 
     /// Whether the grace period of `cookie` has ended, after a step of it perhaps. A task that the
@@ -117,133 +115,92 @@ impl<K: DomainTag> Drop for Waiter<K> {
     }
 }
 
-/// A grace period that has been asked for.
-pub(crate) struct GracePeriod<K: DomainTag> {
-    waiter: Waiter<K>,
+/// Requests the grace period of a cookie that this domain has given. Ready when it has ended.
+pub(crate) fn grace_period<K: DomainTag>(
+    domain: Domain<K>,
     cookie: Cookie,
+) -> impl Future<Output = ()> + Send + use<K> {
+    domain.core().grace_periods.lock().require(cookie, Urgency::Normal);
+    let mut waiter = Waiter { domain, told: None };
+    poll_fn(move |context| waiter.poll(cookie, context))
 }
 
-impl<K: DomainTag> GracePeriod<K> {
-    /// A full one from now on.
-    pub(crate) fn new(domain: Domain<K>) -> Self {
-        let cookie =
-            domain_state::known(domain.tag()).grace_periods.lock().request(Urgency::Normal);
-        Self { waiter: Waiter::new(domain), cookie }
-    }
-
-    /// The one of a cookie that this domain has given.
-    pub(crate) fn of(domain: Domain<K>, cookie: Cookie) -> Self {
-        let required =
-            domain_state::known(domain.tag()).grace_periods.lock().require(cookie, Urgency::Normal);
-        required.expect("given by this domain");
-        Self { waiter: Waiter::new(domain), cookie }
-    }
-}
-
-impl<K: DomainTag> Future for GracePeriod<K> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let cookie = self.cookie;
-        if self.waiter.poll(cookie, context) { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
-// Nothing in it is pinned.
-impl<K: DomainTag> Unpin for GracePeriod<K> {}
-
-/// A wait at a domain's limit.
-pub(crate) struct RoomWaiter<K: DomainTag> {
-    waiter: Waiter<K>,
-    /// A full grace period from the first time on that there was no room.
-    cookie: Option<Cookie>,
-}
-
-impl<K: DomainTag> RoomWaiter<K> {
-    pub(crate) fn new(domain: Domain<K>) -> Self {
-        Self { waiter: Waiter::new(domain), cookie: None }
-    }
-
-    /// That of a full grace period from the first time on that there was no room.
-    pub(crate) fn cookie(&self) -> Option<Cookie> {
-        self.cookie
-    }
-
-    /// Calls `attempt`, which returns whether there was room for what it does, until it says so or
-    /// a grace period has gone by: so it ends if sections do, even if others take all room. Ready
-    /// with what `attempt` said last.
-    pub(crate) fn poll_object(
-        &mut self,
-        context: &mut Context<'_>,
-        mut attempt: impl FnMut() -> bool,
-    ) -> Poll<bool> {
-        if !attempt() {
-            let domain = &self.waiter.domain;
-            let cookie = *self.cookie.get_or_insert_with(|| ask_for_room(domain.tag()));
-            if self.waiter.is_done(cookie)
-                || self.waiter.tell(Wanted { cookie: Some(cookie), room: true }, context)
-            {
-                self.waiter.forget();
-                let core = self.waiter.core();
-                if at_limit::context() == Outside
-                    && let Some(queue) = local::own_objects(core)
-                {
-                    // All that is ready, also where the domain is not near its limit any more: what
-                    // the task wants room for may be large.
-                    defer::run_share(core, &queue, u64::MAX);
-                }
-                return Poll::Ready(attempt());
-            }
-            // What came free before the task was noted [TK-1].
-            if !attempt() {
-                return Poll::Pending;
-            }
-        }
-        self.waiter.forget();
-        Poll::Ready(true)
-    }
-
-    /// The same for a closure, for which the worker has to make room: ends if callbacks do as well.
-    /// It says `false` only where no thread would make any.
-    pub(crate) fn poll_closure(
-        &mut self,
-        context: &mut Context<'_>,
-        mut attempt: impl FnMut() -> bool,
-    ) -> Poll<bool> {
+/// Calls `attempt`, which returns whether there was room for an object, until it says so, or a full
+/// grace period has gone by since it first said no: so it ends if sections do, even if others take
+/// all room.
+///
+/// # Errors
+/// The cookie of that grace period, after which `attempt` has said no once more.
+pub(crate) async fn room_for_object<K: DomainTag>(
+    domain: Domain<K>,
+    mut attempt: impl FnMut() -> bool,
+) -> Result<(), Cookie> {
+    let (mut waiter, mut asked) = (Waiter { domain, told: None }, None);
+    let ended = poll_fn(|context| {
         if attempt() {
-            self.waiter.forget();
+            return Poll::Ready(None);
+        }
+        let cookie = *asked.get_or_insert_with(|| ask_for_room(&waiter.domain));
+        let wanted = Wanted { cookie: Some(cookie), room: true };
+        if waiter.is_done(cookie) || waiter.tell(wanted, context) {
+            return Poll::Ready(Some(cookie));
+        }
+        // What came free before the task was noted [TK-1].
+        if attempt() { Poll::Ready(None) } else { Poll::Pending }
+    });
+    let Some(cookie) = ended.await else { return Ok(()) };
+    waiter.forget();
+    let core = waiter.core();
+    if at_limit::context() == Outside
+        && let Some(queue) = local::own_objects(core)
+    {
+        // All that is ready, also where the domain is not near its limit any more: what the task
+        // wants room for may be large.
+        defer::run_share(core, &queue, u64::MAX);
+    }
+    if attempt() { Ok(()) } else { Err(cookie) }
+}
+
+/// The same for a closure, for which the worker has to make room: ends if callbacks do as well.
+/// Returns what `attempt` said last: `false` only where no thread would make any.
+pub(crate) async fn room_for_closure<K: DomainTag>(
+    domain: Domain<K>,
+    mut attempt: impl FnMut() -> bool,
+) -> bool {
+    let (mut waiter, mut asked) = (Waiter { domain, told: None }, None);
+    let said = poll_fn(|context| {
+        if attempt() {
             return Poll::Ready(true);
         }
-        let domain = &self.waiter.domain;
-        self.cookie.get_or_insert_with(|| ask_for_room(domain.tag()));
-        let _: bool = self.waiter.tell(Wanted { cookie: None, room: true }, context);
+        asked.get_or_insert_with(|| ask_for_room(&waiter.domain));
+        let _: bool = waiter.tell(Wanted { cookie: None, room: true }, context);
         // Again each time: what others have queued meanwhile is not to wait for company.
-        let is_attended = worker::hurry(&self.waiter.domain.tag().handle());
+        let is_attended = worker::hurry(&waiter.domain.tag().handle());
         // What came free before the task was noted [TK-1].
         let admitted = attempt();
         if admitted
             || !is_attended
             || running::holds_up_worker()
-            || self.waiter.core().queues.is_empty(false)
+            || waiter.core().queues.is_empty(false)
         {
-            self.waiter.forget();
             return Poll::Ready(admitted);
         }
         Poll::Pending
-    }
+    });
+    said.await
 }
 
 /// A task has reached the limit: makes what waits ready as soon as possible. Asks for a grace
 /// period that begins after this call, and returns its cookie.
 #[cold]
-fn ask_for_room<K: DomainTag>(tag: &K) -> Cookie {
-    let domain = domain_state::known(tag);
-    trace::limit_reached(domain.grace_periods.source(), true);
-    if let Some(queue) = local::own_objects(domain) {
-        queue.close(domain, Urgency::Expedited);
+fn ask_for_room<K: DomainTag>(domain: &Domain<K>) -> Cookie {
+    let core = domain.core();
+    trace::limit_reached(core.grace_periods.source(), true);
+    if let Some(queue) = local::own_objects(core) {
+        queue.close(core, Urgency::Expedited);
     }
-    let cookie = domain.grace_periods.lock().request(Urgency::Expedited);
-    worker::hurry(&tag.handle()); // without one, the polls do the work
+    let cookie = core.grace_periods.lock().request(Urgency::Expedited);
+    worker::hurry(&domain.tag().handle()); // without one, the polls do the work
     cookie
 }
 
@@ -251,7 +208,7 @@ fn ask_for_room<K: DomainTag>(tag: &K) -> Cookie {
 ///
 /// A panic of that thread continues in the task: [`Domain::barrier`] panics where the wait would
 /// never end, and so does this.
-pub(crate) struct Barrier<K: DomainTag> {
+struct Barrier<K: DomainTag> {
     domain: Domain<K>,
     started: Option<Started>,
 }
@@ -271,11 +228,13 @@ struct Said {
     waker: Option<Waker>,
 }
 
-impl<K: DomainTag> Barrier<K> {
-    pub(crate) fn new(domain: Domain<K>) -> Self {
-        Self { domain, started: None }
-    }
+/// A barrier in `domain`, from the first poll on.
+pub(crate) fn barrier<K: DomainTag>(domain: Domain<K>) -> impl Future<Output = ()> + Send + use<K> {
+    let mut barrier = Barrier { domain, started: None };
+    poll_fn(move |context| barrier.poll(context))
+}
 
+impl<K: DomainTag> Barrier<K> {
     /// Starts the thread; `None` if the system gives none.
     fn start(&self, process: u32) -> Option<Started> {
         let said = Arc::new(Mutex::new(Rank::BarrierTask, Said::default()));
@@ -301,12 +260,8 @@ impl<K: DomainTag> Barrier<K> {
     fn forget_in_child(&mut self, process: u32) {
         std::mem::forget(self.started.take_if(|started| started.process != process));
     }
-}
 
-impl<K: DomainTag> Future for Barrier<K> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let process = std::process::id();
         self.forget_in_child(process);
         if self.started.is_none() {
@@ -334,9 +289,6 @@ impl<K: DomainTag> Future for Barrier<K> {
     }
 }
 
-// Nothing in it is pinned.
-impl<K: DomainTag> Unpin for Barrier<K> {}
-
 impl<K: DomainTag> Drop for Barrier<K> {
     /// The thread continues, and wakes no task.
     fn drop(&mut self) {
@@ -350,6 +302,8 @@ impl<K: DomainTag> Drop for Barrier<K> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     /// Not `Waker::noop`, of which there may be several.
@@ -366,14 +320,14 @@ mod tests {
     #[test]
     fn a_task_that_is_polled_again_takes_no_lock() {
         let domain = Domain::new();
-        let mut task = GracePeriod::new(domain.clone());
         let core = domain.core();
+        let mut task = pin!(grace_period(domain.clone(), core.grace_periods.snapshot()));
         let slot = core.grace_periods.register(1, crate::gp::slot::ReaderKind::Ordinary);
         slot.enter_slow(&core.grace_periods.gp_words.gp, std::panic::Location::caller());
         // A clone: under Miri the waker that it is cloned from has another table of functions, so
         // `will_wake` says no.
         let waker = Waker::from(Arc::new(Nothing)).clone();
-        let mut poll = || Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
+        let mut poll = || task.as_mut().poll(&mut Context::from_waker(&waker));
         // Until the worker, which is notified, is in no step of the grace period.
         let state = loop {
             assert!(poll().is_pending());

@@ -70,14 +70,14 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::mem;
+use std::panic::Location;
 
 use ::tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::{self, Global, StaysOnItsThreadUnlikeSrcu};
 use crate::domain::impls::shown_in_part;
-use crate::domain::qsbr::{Qsbr, QsbrOffline};
+use crate::domain::qsbr::Qsbr;
 use crate::domain::tag::Section;
 use crate::os::on_drop::OnDrop;
 use crate::os::user_code::{self, Site};
@@ -86,24 +86,16 @@ use crate::reclaim::domain_state::{DomainState, Named};
 thread_local! {
     /// Whether `READER` is online, and not in use.
     static ONLINE: Cell<bool> = const { Cell::new(false) };
-    /// How many calls of `read` the thread is in. While it is in one, no hook announces anything:
-    /// a closure may run a runtime of its own, whose tasks are polled on this thread.
+    /// How many calls of `read` the thread is in, and whether its reader is in use. Then no hook
+    /// announces anything: a closure may run a runtime of its own, whose tasks are polled on this
+    /// thread, and so may a callback that runs at a quiescent state.
     static NESTING: Cell<usize> = const { Cell::new(0) };
-    static READER: Registered = const { Registered(Cell::new(Reader::None)) };
+    static READER: Registered = const { Registered(Cell::new(None)) };
 }
 
-/// The calling thread as a reader of the global domain.
-enum Reader {
-    /// Not registered.
-    None,
-    Offline(QsbrOffline<Global>),
-    Online(Qsbr<Global>),
-    /// Taken, by what announces a quiescent state further down in the stack: a callback runs.
-    InUse,
-}
-
-/// The same, until the thread ends.
-struct Registered(Cell<Reader>);
+/// The calling thread as a reader of the global domain, until the thread ends. None before its
+/// first task, and while it is in use.
+struct Registered(Cell<Option<Qsbr<Global>>>);
 
 impl Drop for Registered {
     fn drop(&mut self) {
@@ -207,7 +199,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
 
 /// The thread's reader while it is in use; nothing is borrowed, since callbacks may run. Dropped,
 /// also by a panic, it is the thread's again, and may be online.
-struct Taken(Reader);
+struct Taken(Option<Qsbr<Global>>);
 
 impl Taken {
     /// `None` if a closure of [`read`] is on, or a callback in an announcement, or the thread ends.
@@ -215,20 +207,18 @@ impl Taken {
         if NESTING.get() != 0 {
             return None;
         }
-        match READER.try_with(|reader| reader.0.replace(Reader::InUse)) {
-            Ok(Reader::InUse) | Err(_) => None,
-            Ok(reader) => {
-                ONLINE.set(false);
-                Some(Self(reader))
-            }
-        }
+        let reader = READER.try_with(|reader| reader.0.take()).ok()?;
+        ONLINE.set(false);
+        NESTING.set(1);
+        Some(Self(reader))
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let reader = mem::replace(&mut self.0, Reader::InUse);
-        let is_online = matches!(reader, Reader::Online(_));
+        NESTING.set(0);
+        let reader = self.0.take();
+        let is_online = reader.as_ref().is_some_and(Qsbr::is_online);
         // The error: the thread is ending, and so has the reader.
         if READER.try_with(|of_thread| of_thread.0.set(reader)).is_ok() {
             ONLINE.set(is_online);
@@ -245,17 +235,16 @@ fn come_online() {
         return;
     }
     if let Some(mut taken) = Taken::take() {
-        taken.0 = Reader::Online(match mem::replace(&mut taken.0, Reader::None) {
-            Reader::Offline(offline) => offline.online(),
-            Reader::Online(online) => online,
-            Reader::None | Reader::InUse => Domain::global().qsbr(),
-        });
+        let reader = taken.0.get_or_insert_with(|| Domain::global().qsbr());
+        if !reader.is_online() {
+            reader.enter(Location::caller());
+        }
     }
 }
 
 fn announce() {
     if let Some(mut taken) = Taken::take()
-        && let Reader::Online(online) = &mut taken.0
+        && let Some(online) = &mut taken.0
     {
         // It may be offline meanwhile, and run callbacks, which read.
         online.quiescent_state();
@@ -264,11 +253,10 @@ fn announce() {
 
 #[cold]
 fn go_offline() {
-    if let Some(mut taken) = Taken::take() {
-        taken.0 = match mem::replace(&mut taken.0, Reader::None) {
-            Reader::Online(online) => Reader::Offline(online.offline()),
-            other => other,
-        };
+    if let Some(mut taken) = Taken::take()
+        && let Some(reader) = &mut taken.0
+    {
+        reader.leave();
     }
 }
 

@@ -10,14 +10,9 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::Urgency;
-
-use crate::os::clock;
-
 /// The counts of a domain. Each line is a field of [`Statistics`] with its documentation, served to
 /// `rcu top` under the same name. A `counted` field also has a plain counter in [`Counters`]. A
-/// `found` field is filled in by [`Statistics::of`], or, if its counter has another type, by
-/// [`Counters::get`].
+/// `found` field is filled in by [`Statistics::of`].
 macro_rules! statistics {
     ($($(#[$doc:meta])* $(counted $counted:ident)? $(found $found:ident)?,)*) => {
         /// Counts of what has happened in a domain since it was created, as [`Domain::statistics`]
@@ -51,7 +46,6 @@ macro_rules! statistics {
         /// A domain's counters, except those that are kept where they are used.
         #[derive(Debug)]
         pub(crate) struct Counters {
-            pub(crate) expedited: Count,
             pub(crate) latency: Buckets,
             $($(pub(crate) $counted: AtomicU64,)?)*
         }
@@ -59,8 +53,7 @@ macro_rules! statistics {
         impl Counters {
             pub(crate) const fn new() -> Self {
                 Self {
-                    expedited: Count(AtomicU64::new(0)),
-                    latency: Buckets([const { Count(AtomicU64::new(0)) }; BUCKETS]),
+                    latency: Buckets([const { AtomicU64::new(0) }; BUCKETS]),
                     $($($counted: AtomicU64::new(0),)?)*
                 }
             }
@@ -69,7 +62,6 @@ macro_rules! statistics {
             pub(crate) fn get(&self) -> Statistics {
                 Statistics {
                     latency: self.latency.get(),
-                    grace_periods_expedited: self.expedited.get(),
                     // Relaxed: counts; nothing is inferred from them.
                     $($($counted: self.$counted.load(Relaxed),)?)*
                     ..Statistics::default()
@@ -84,7 +76,7 @@ statistics! {
     found grace_periods,
     /// Of these, the grace periods that were expedited: by a thread that wanted them (or the next
     /// one) in a hurry, or because memory was near its limit.
-    found grace_periods_expedited,
+    counted grace_periods_expedited,
     /// Heavy fences executed, for grace periods and before sleeping.
     counted heavy_fences,
     /// Number of times that an updater went to sleep because of holdouts.
@@ -286,77 +278,29 @@ impl Callbacks {
 /// How many looks [`Callbacks::steadiest`] chooses from, at most.
 const LOOKS_MAX: usize = 8;
 
-/// A count to which one thread at a time adds, and which others read.
-#[derive(Debug)]
-pub(crate) struct Count(AtomicU64);
-
-impl Count {
-    /// The count.
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed) // a count; nothing is inferred from it
-    }
-
-    /// Adds `count`. All threads that add hold the same lock, so no locked instruction is needed.
-    pub(crate) fn add_alone(&self, count: u64) {
-        // Relaxed: a statistic.
-        self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
-    }
+/// Adds 1 to a count. All threads that add hold the same lock, so no locked instruction is needed.
+pub(crate) fn add_alone(count: &AtomicU64) {
+    // Relaxed: a statistic.
+    count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
 }
 
 /// A [`Latency`] to which one thread at a time adds.
 #[derive(Debug)]
-pub(crate) struct Buckets([Count; BUCKETS]);
+pub(crate) struct Buckets([AtomicU64; BUCKETS]);
 
 impl Buckets {
-    /// Adds a latency. See [`Count::add_alone`].
+    /// Adds a latency. See [`add_alone`].
     pub(crate) fn record_alone(&self, ns: u64) {
-        self.0[bucket(ns)].add_alone(1);
+        add_alone(&self.0[bucket(ns)]);
     }
 
     pub(crate) fn get(&self) -> Latency {
         let mut latency = Latency::default();
         // The compiler must not know the length: it would unroll the whole loop.
         for (to, from) in latency.counts.iter_mut().zip(black_box(self.0.as_slice())) {
-            *to = from.get();
+            *to = from.load(Relaxed);
         }
         latency
-    }
-}
-
-/// How long the grace period in progress has taken. Under the machine's lock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Current {
-    /// When its latency began, if it is timed.
-    began_ns: Option<u64>,
-    /// When it first had to wait: the thread that holds it up was in a section by then.
-    pub(crate) waits_since_ns: Option<u64>,
-    /// Whether it has been expedited so far.
-    pub(crate) expedited: bool,
-}
-
-impl Current {
-    /// No grace period.
-    pub(crate) const NONE: Self = Self { began_ns: None, waits_since_ns: None, expedited: false };
-
-    /// A grace period that begins now. It is timed from now if `is_timed`, else from the moment
-    /// when it first has to wait.
-    pub(crate) fn beginning(urgency: Urgency, is_timed: bool) -> Self {
-        let expedited = urgency == Urgency::Expedited;
-        Self { began_ns: is_timed.then(clock::monotonic_ns), waits_since_ns: None, expedited }
-    }
-
-    /// Records that holdouts were found.
-    pub(crate) fn must_wait(&mut self, urgency: Urgency) {
-        self.expedited |= urgency == Urgency::Expedited;
-        if self.waits_since_ns.is_none() {
-            self.waits_since_ns = Some(clock::monotonic_ns());
-            self.began_ns = self.began_ns.or(self.waits_since_ns);
-        }
-    }
-
-    /// How long it has taken, if it is timed.
-    pub(crate) fn latency_ns(&self) -> Option<u64> {
-        self.began_ns.map(|began_ns| clock::monotonic_ns().saturating_sub(began_ns))
     }
 }
 

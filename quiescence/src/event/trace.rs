@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use grace::{Cookie, Sequence, Urgency};
 
-use super::statistics::Counters;
+use super::statistics::{Counters, add_alone};
 
 #[cfg(feature = "tracing")]
 mod events;
@@ -67,7 +67,7 @@ pub(crate) fn grace_period_ended(
     expedited: bool,
 ) {
     if expedited {
-        domain.counters.expedited.add_alone(1);
+        add_alone(&domain.counters.grace_periods_expedited);
     }
     if let Some(ns) = latency_ns {
         domain.counters.latency.record_alone(ns);

@@ -5,11 +5,10 @@
 //! relay of the QSBR readers ([`crate::gp::relay`]).
 
 use std::fmt;
+use std::mem::discriminant;
 use std::str::FromStr;
 
 use grace::policy::{Adaptive, AnyPolicy, Budget, Poll, Tick, Token};
-
-use crate::os::fence::Fences;
 
 /// When the grace periods of a domain start, how its holdouts are found, and who pays for that.
 ///
@@ -75,13 +74,9 @@ impl Engine {
 
     /// The engine that has this policy.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-    pub(crate) const fn of_policy(policy: AnyPolicy) -> Self {
-        match policy {
-            AnyPolicy::Adaptive(_) => Self::Adaptive,
-            AnyPolicy::Poll(_) => Self::Poll,
-            AnyPolicy::Tick(_) => Self::Tick,
-            AnyPolicy::Token(_) => Self::Token,
-        }
+    pub(crate) fn of_policy(policy: &AnyPolicy) -> Self {
+        let is_it = |engine: &Self| discriminant(&engine.policy()) == discriminant(policy);
+        Self::ALL.into_iter().find(is_it).expect("each policy is an engine's")
     }
 
     pub(crate) const fn policy(self) -> AnyPolicy {
@@ -128,11 +123,5 @@ impl Settings {
             Engine::Poll | Engine::Tick | Engine::Token => None,
         };
         Self { policy: engine.policy(), budget, readers_fence: false }
-    }
-
-    /// The same with fences of this kind.
-    pub(crate) const fn with_fences(mut self, fences: Fences) -> Self {
-        self.readers_fence = matches!(fences, Fences::Portable);
-        self
     }
 }

@@ -17,14 +17,14 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 pub(crate) use grace::worker::Attention;
-use grace::{Cookie, NotGiven, Number, Urgency, word};
+use grace::{Cookie, Number, Urgency, word};
 
 use self::patience::{Conduct, Patience};
 use self::sleepers::Sleepers;
 
-use crate::event::statistics::{Counters, Current};
+use crate::event::statistics::Counters;
 use crate::event::trace;
-use crate::gp::stall::Watch;
+use crate::gp::stall::Current;
 use crate::os::{clock, lock_rank};
 
 mod counted;
@@ -42,14 +42,8 @@ pub(crate) use steps::{Driver, GracePeriods, Locked, Me};
 /// What drivers and waiters know of each other, under the machine's lock.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// The number of the latest grace period that has begun.
-    begun: Option<u64>,
     /// What is known of the grace period in progress.
     pub(crate) current: Current,
-    /// What has been reported of it.
-    pub(crate) watch: Watch,
-    /// How often a driver has slept for holdouts in this grace period.
-    pauses: u32,
     pub(crate) driven: bool,
     /// Until when the driver's next step is put off, as `clock::monotonic_ns`, unless a thread
     /// comes that waits; 0 if it is not.
@@ -64,10 +58,7 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) const NEW: Self = Self {
-        begun: None,
         current: Current::NONE,
-        watch: Watch::NEW,
-        pauses: 0,
         driven: false,
         put_off_until_ns: 0,
         conduct: Conduct::NEW,
@@ -94,10 +85,14 @@ pub(crate) enum Until {
 
 impl Locked<'_> {
     /// Asks for the grace period that `cookie` stands for; a thread must drive it.
-    pub(crate) fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
+    ///
+    /// # Panics
+    /// If the cookie is not this domain's: it might never be done. Cookies of users are, by
+    /// [`has_given`](GracePeriods::has_given).
+    pub(crate) fn require(&mut self, cookie: Cookie, urgency: Urgency) {
         let hurries =
             self.machine().urgency() == Urgency::Background && urgency > Urgency::Background;
-        self.need(cookie, urgency)?;
+        self.need(cookie, urgency);
         if hurries && self.put_off_until_ns != 0 {
             self.put_off_until_ns = 0;
             if self.driven {
@@ -105,7 +100,6 @@ impl Locked<'_> {
                 self.domain().turn.notify_all();
             }
         }
-        Ok(())
     }
 }
 
@@ -248,7 +242,7 @@ impl GracePeriods {
 
     /// In a child process: no thread drives, and none sleeps.
     fn forget_others(&self, state: &mut State) {
-        state.begun = None;
+        state.current.number = None;
         state.driven = false;
         state.conduct.superseded = 0;
         state.sleepers = 0;

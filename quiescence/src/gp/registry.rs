@@ -101,7 +101,7 @@ impl Registry {
         unsafe { slot.adopt(core, registry.readers.len(), owner, reader_kind) };
         slot.notes.adopt(&slot.core().gp, relays, alternate);
         if relays && let Some(relay) = &mut registry.relay {
-            relay.add();
+            relay.is_stale = true; // it has its place from the next grace period on
         }
         //~ no-registration {
         registry.readers.push(slot);
@@ -127,7 +127,7 @@ impl Registry {
     /// Removes a reader, which is in no section.
     pub(crate) fn unregister(&mut self, slot: &Slot) {
         let index = slot.index.get();
-        if self.readers.get(index).is_some_and(|reader| reader.is(slot)) {
+        if self.readers.get(index).is_some_and(|reader| std::ptr::eq(reader.0, slot)) {
             self.readers.swap_remove(index);
             if let Some(moved) = self.readers.get(index) {
                 moved.index.set(index);
@@ -136,7 +136,7 @@ impl Registry {
         }
         if slot.is_liburcu() {
             // The program may free its memory.
-            self.holdouts.retain(|holdout| !holdout.is(slot));
+            self.holdouts.retain(|holdout| !std::ptr::eq(holdout.0, slot));
             return;
         }
         if let Some(relay) = &mut self.relay {

@@ -79,7 +79,7 @@ pub(crate) struct Relay {
     /// For each chain the first station that has not been seen to have passed.
     next: Vec<usize>,
     /// Whether the links must be rebuilt before the next number is announced.
-    is_stale: bool,
+    pub(super) is_stale: bool,
 }
 
 impl Relay {
@@ -87,15 +87,10 @@ impl Relay {
         Self { stations: Vec::new(), next: Vec::new(), is_stale: false }
     }
 
-    /// A reader has registered: it has its place from the next grace period on.
-    pub(crate) fn add(&mut self) {
-        self.is_stale = true;
-    }
-
     /// A reader unregisters: the one that copied from it copies from its source.
     pub(crate) fn remove(&mut self, slot: &Slot) {
         let station = slot.notes.station.get();
-        if !matches!(self.stations.get(station), Some(Some(other)) if other.is(slot)) {
+        if !matches!(self.stations.get(station), Some(Some(other)) if std::ptr::eq(other.0, slot)) {
             return; // it had no place yet
         }
         self.is_stale = true;

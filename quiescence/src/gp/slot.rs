@@ -116,12 +116,6 @@ unsafe impl Send for Slot {}
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlotRef(pub(super) *const Slot);
 
-impl SlotRef {
-    pub(super) fn is(self, slot: &Slot) -> bool {
-        std::ptr::eq(self.0, slot)
-    }
-}
-
 impl Deref for SlotRef {
     type Target = Slot;
 
@@ -142,12 +136,6 @@ pub(crate) enum ReaderKind {
     Qsbr,
     /// In a program that follows liburcu's protocol.
     Liburcu(Readers),
-}
-
-impl ReaderKind {
-    pub(crate) fn is_liburcu(self) -> bool {
-        cfg!(feature = "call_rcu") && matches!(self, Self::Liburcu(_))
-    }
 }
 
 /// The greatest nesting of sections.
@@ -185,14 +173,12 @@ impl Slot {
     /// Whether the owner is in no section (or, for QSBR, offline).
     #[inline(always)]
     pub(crate) fn is_quiescent(&self) -> bool {
-        // Relaxed: the owner reads its own word.
-        word::nesting(self.word.load(Relaxed)) == 0
+        word::nesting(self.own_word()) == 0
     }
 
     /// Whether the owner is in a section that no other is nested in.
     pub(crate) fn is_outermost(&self) -> bool {
-        // Relaxed: the owner reads its own word.
-        word::nesting(self.word.load(Relaxed)) == 1
+        word::nesting(self.own_word()) == 1
     }
 
     /// Begins an outermost section with light fences. Owner only, nesting 0.
@@ -343,7 +329,7 @@ impl Slot {
         self.references.set(0);
         self.word.store(QUIESCENT, Relaxed);
         // (A liburcu reader has no mark to keep.)
-        let lost = reader_kind.is_liburcu(); //~ forgotten-mark
+        let lost = self.is_liburcu(); //~ forgotten-mark
         self.marks.adopt(lost, !self.is_fast());
     }
 
@@ -375,7 +361,7 @@ impl Slot {
 
     /// Whether the program owns its memory, and reads by code compiled against liburcu.
     pub(crate) fn is_liburcu(&self) -> bool {
-        self.reader_kind.get().is_liburcu()
+        cfg!(feature = "call_rcu") && matches!(self.reader_kind.get(), ReaderKind::Liburcu(_))
     }
 
     /// Whether its fences are light, so that the updater's must be heavy.

@@ -115,10 +115,10 @@ impl Counted for Sections {
                     if domain.is_superseded(driver) {
                         return;
                     }
-                    state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
+                    state.current.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
                     if holdouts != 0 {
                         let urgency = state.machine().urgency();
-                        state.current.must_wait(urgency);
+                        state.current.must_wait(urgency == Urgency::Expedited);
                     }
                     let drained = holdouts == 0; //~ one-scan early-hand-out no-scan
                     Some(Event::Checked { drained })

@@ -121,3 +121,35 @@ fn a_child_dropped_entries_twice_that_were_being_moved() {
     drop(ManuallyDrop::into_inner(map));
     assert_eq!(DROPS.load(SeqCst), ENTRIES);
 }
+
+/// The thread that makes reports asked for memory while it held the lock under which readers are
+/// registered, for the list of those that it reports. A reader that is compiled against liburcu may
+/// register in a handler that has interrupted the allocator.
+#[test]
+#[cfg_attr(miri, ignore = "stacks of threads")]
+fn no_reader_could_register_while_a_report_asked_for_memory() {
+    in_its_own_process!();
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.stall_after = Some(Duration::from_millis(1));
+    domain.tune(tuning);
+    // On the thread that makes the next report, too, and for it asks first for that memory.
+    quiescence::report::set_stall_hook(|_| STOPS_AT.set(ANY_NUMBER));
+    let has_registered = beside_a_section(&domain, |leave| {
+        while_stopped(
+            || domain.synchronize(),
+            || {
+                let (sender, registered) = mpsc::channel();
+                let domain = domain.clone();
+                thread::spawn(move || {
+                    drop(domain.reader());
+                    let _ = sender.send(());
+                });
+                let has_registered = registered.recv_timeout(Duration::from_secs(20)).is_ok();
+                leave();
+                has_registered
+            },
+        )
+    });
+    assert!(has_registered, "while the thread that makes the report is stopped");
+}

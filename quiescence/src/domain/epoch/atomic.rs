@@ -106,9 +106,14 @@ macro_rules! exchange {
             _: &'g Guard,
         ) -> Result<Shared<'g, T>, CompareExchangeError<'g, T, P>> {
             let new = new.into_usize();
-            let result = self.word.$name(current.into_usize(), new, success, failure);
-            // SAFETY: made from a P above, and not put there in case of an error.
-            unsafe { exchanged(result, new) }
+            match self.word.$name(current.into_usize(), new, success, failure) {
+                Ok(_) => Ok(shared(new)),
+                Err(current) => {
+                    // SAFETY: made from a P above, and not put there.
+                    let new = unsafe { P::from_usize(new) };
+                    Err(CompareExchangeError { current: shared(current), new })
+                }
+            }
         }
 
         $(#[$about_earlier])*
@@ -256,24 +261,6 @@ impl<T: ?Sized + Pointable> Atomic<T> {
 fn shared<'g, T: ?Sized + Pointable>(word: usize) -> Shared<'g, T> {
     // SAFETY: the word of a pointer that was put into an `Atomic`.
     unsafe { Shared::from_usize(word) }
-}
-
-/// What an exchange returns.
-///
-/// # Safety
-/// `new` is from a P, and owned by none if the result is an error.
-unsafe fn exchanged<'g, T: ?Sized + Pointable, P: Pointer<T>>(
-    result: Result<usize, usize>,
-    new: usize,
-) -> Result<Shared<'g, T>, CompareExchangeError<'g, T, P>> {
-    match result {
-        Ok(_) => Ok(shared(new)),
-        Err(current) => {
-            // SAFETY: by the contract.
-            let new = unsafe { P::from_usize(new) };
-            Err(CompareExchangeError { current: shared(current), new })
-        }
-    }
 }
 
 impl<T: ?Sized + Pointable> fmt::Debug for Atomic<T> {

@@ -2,7 +2,6 @@
 //! domain alive.
 
 use std::cell::Cell;
-use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
@@ -13,7 +12,7 @@ use super::due;
 use super::guard::Guard;
 use crate::domain::domain::Domain;
 use crate::domain::guard::{self, Global, StaysOnItsThreadUnlikeSrcu};
-use crate::domain::impls::default_by;
+use crate::domain::impls::{default_by, shown_in_part};
 use crate::domain::names::Private;
 use crate::domain::reader::Reader;
 use crate::gp::slot::Slot;
@@ -112,11 +111,7 @@ impl PartialEq for Collector {
 
 impl Eq for Collector {}
 
-impl fmt::Debug for Collector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Collector { .. }")
-    }
-}
+shown_in_part!([] Collector);
 
 /// A thread's registration with a collector. It stays on its thread.
 pub struct LocalHandle {
@@ -294,11 +289,7 @@ impl Drop for LocalHandle {
     }
 }
 
-impl fmt::Debug for LocalHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("LocalHandle { .. }")
-    }
-}
+shown_in_part!([] LocalHandle);
 
 /// The collector that [`pin`] uses: the global domain.
 pub fn default_collector() -> &'static Collector {

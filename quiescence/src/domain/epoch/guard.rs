@@ -1,7 +1,6 @@
 //! [`Guard`]: keeps a thread pinned, and defers functions and destructions.
 
 use std::cell::Cell;
-use std::fmt;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr;
@@ -14,6 +13,7 @@ use super::due;
 use super::pointable::Pointable;
 use super::shared::Shared;
 use crate::domain::guard::{self, Global, GuardsChangeThreads};
+use crate::domain::impls::shown_in_part;
 use crate::gp::slot::Slot;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer::{self, Patience};
@@ -325,11 +325,7 @@ impl Drop for Guard {
     }
 }
 
-impl fmt::Debug for Guard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Guard { .. }")
-    }
-}
+shown_in_part!([] Guard);
 
 /// Returns a guard that pins no thread: functions deferred through it run at once. For structures
 /// that no other thread can reach, for example in their `drop`.

@@ -1,5 +1,6 @@
 //! Counted pointers that an exact cell can hold.
 
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::ptr;
 use std::rc::{self, Rc};
@@ -38,10 +39,6 @@ use std::sync::{Arc, Weak};
 /// unsafe impl Counted for Session {
 ///     type Base = String;
 ///
-///     fn into_ptr(me: Self) -> *mut String {
-///         Counted::into_ptr(me.0)
-///     }
-///
 ///     fn as_ptr(me: &Self) -> *mut String {
 ///         Counted::as_ptr(&me.0)
 ///     }
@@ -69,7 +66,10 @@ pub unsafe trait Counted: Clone {
     const TAG: usize = at_end::<Self::Base>();
 
     /// Passes the reference to the caller, as an address; null if there is none.
-    fn into_ptr(me: Self) -> *mut Self::Base;
+    #[inline(always)]
+    fn into_ptr(me: Self) -> *mut Self::Base {
+        Self::as_ptr(&ManuallyDrop::new(me))
+    }
 
     /// The address.
     fn as_ptr(me: &Self) -> *mut Self::Base;
@@ -112,11 +112,6 @@ macro_rules! strong {
         // these.
         unsafe impl<T> Counted for $pointer<T> {
             type Base = T;
-
-            #[inline(always)]
-            fn into_ptr(me: Self) -> *mut T {
-                Self::into_raw(me).cast_mut()
-            }
 
             #[inline(always)]
             fn as_ptr(me: &Self) -> *mut T {
@@ -165,13 +160,6 @@ macro_rules! weak {
             type Base = T;
 
             const TAG: usize = 1 | at_end::<T>();
-
-            fn into_ptr(me: Self) -> *mut T {
-                if me.ptr_eq(&Self::new()) {
-                    return ptr::null_mut();
-                }
-                Self::into_raw(me).cast_mut()
-            }
 
             fn as_ptr(me: &Self) -> *mut T {
                 if me.ptr_eq(&Self::new()) {

@@ -13,8 +13,7 @@ use crate::domain::domain::Domain;
 use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::debug_objects;
-use crate::reclaim::free::AtLimit;
-use crate::reclaim::free::Pending;
+use crate::reclaim::free::{AtLimit, Pending};
 use crate::reclaim::unlink::{self, Reservation};
 use crate::reclaim::weigh::{Scale, Weigh};
 

@@ -2,14 +2,14 @@
 //! tasks.
 
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr;
 
 use super::{Rcu, RcuOption, Unlinked, into_raw};
 use crate::domain::tag::DomainTag;
-use crate::domain::tasks::{GracePeriod, RoomWaiter};
+use crate::domain::tasks::{grace_period, room_for_object};
 use crate::os::on_drop::OnDrop;
 use crate::reclaim::free::{Address, Boxed, Pending};
 use crate::reclaim::unlink::{self, Reservation};
@@ -62,10 +62,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     {
         let location = Location::caller();
         async move {
-            let mut limit = RoomWaiter::new(self.domain().clone());
-            let attempt = |f: &mut F| self.update_if_room(location, f);
-            let updated = poll_fn(|context| limit.poll_object(context, || attempt(&mut f)));
-            if !updated.await {
+            let attempt = || self.update_if_room(location, &mut f);
+            if room_for_object(self.domain().clone(), attempt).await.is_err() {
                 self.update_alone(self.domain().tag().enter(location), &mut f).retire_over();
             }
         }
@@ -92,15 +90,12 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
 impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     /// Async [`store`](Self::store). See [`Rcu::store_async`].
     pub async fn store_async(&self, value: Option<T>) {
-        let (mut value, mut limit) = (Some(value), RoomWaiter::new(self.domain.clone()));
-        let stored = poll_fn(|context| {
-            limit.poll_object(context, || {
-                let refused = value.take().and_then(|value| self.store_if_room(value).err());
-                value = refused;
-                value.is_none()
-            })
+        let mut value = Some(value);
+        let stored = room_for_object(self.domain.clone(), || {
+            value = value.take().and_then(|value| self.store_if_room(value).err());
+            value.is_none()
         });
-        if !stored.await
+        if stored.await.is_err()
             && let Some(value) = value
             && let Some(old) = self.swap(value)
         {
@@ -143,7 +138,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         let kept = Kept(Some(self));
         async move {
             if let Some(old) = kept.0.as_ref().filter(|old| !old.is_unread()) {
-                GracePeriod::of(old.domain.clone(), old.unread_after).await;
+                grace_period(old.domain.clone(), old.unread_after).await;
             }
             *kept.taken().into_box_unread()
         }

@@ -1,14 +1,13 @@
 //! Waits of tasks in a domain, in which threads would block.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 
-use super::{Barrier, GracePeriod, RoomWaiter};
+use super::{barrier, grace_period, room_for_closure, room_for_object};
 use crate::domain::cookie::Cookie;
 use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer::{self, Patience};
-use crate::reclaim::free::AtLimit;
-use crate::reclaim::free::Pending;
+use crate::reclaim::free::{AtLimit, Pending};
 use crate::reclaim::retire::Retire;
 use crate::reclaim::unlink;
 
@@ -37,7 +36,7 @@ impl<K: DomainTag> Domain<K> {
     /// }
     /// ```
     pub fn synchronize_async(&self) -> impl Future<Output = ()> + Send + use<K> {
-        GracePeriod::new(self.clone())
+        grace_period(self.clone(), self.core().grace_periods.snapshot())
     }
 
     /// Async [`wait`](Self::wait): requests the grace period of `cookie` now, unless it has ended.
@@ -46,7 +45,7 @@ impl<K: DomainTag> Domain<K> {
     /// If the cookie belongs to another domain.
     #[track_caller]
     pub fn wait_async(&self, cookie: Cookie) -> impl Future<Output = ()> + Send + use<K> {
-        GracePeriod::of(self.clone(), self.own(cookie))
+        grace_period(self.clone(), self.own(cookie))
     }
 
     /// Async [`barrier`](Self::barrier): completes when everything has run that any thread had
@@ -68,7 +67,7 @@ impl<K: DomainTag> Domain<K> {
     /// it, and there is still a grace period to wait for: as [`barrier`](Self::barrier) does, with
     /// the same message.
     pub fn barrier_async(&self) -> impl Future<Output = ()> + Send + use<K> {
-        Barrier::new(self.clone())
+        barrier(self.clone())
     }
 
     /// Async [`retire`](Self::retire): at the limit it waits for room without blocking the thread.
@@ -97,10 +96,8 @@ impl<K: DomainTag> Domain<K> {
     ) -> impl Future<Output = ()> + Send + use<K, P> {
         let mut object = Kept { domain: self.clone(), object: Some(object) };
         async move {
-            let mut limit = RoomWaiter::new(object.domain.clone());
-            let queued =
-                poll_fn(|context| limit.poll_object(context, || object.try_retire())).await;
-            if !queued && let Some(cookie) = limit.cookie() {
+            let domain = object.domain.clone();
+            if let Err(cookie) = room_for_object(domain, || object.try_retire()).await {
                 object.end(cookie);
             }
         }
@@ -129,14 +126,11 @@ impl<K: DomainTag> Domain<K> {
     ) -> impl Future<Output = ()> + Send + use<K, F> {
         let domain = self.clone();
         async move {
-            let (mut f, mut limit) = (Some(f), RoomWaiter::new(domain.clone()));
-            let tag = domain.tag();
-            let queued = poll_fn(|context| {
-                limit.poll_closure(context, || {
-                    let call = |f| defer::call(tag, f, Patience::Polls);
-                    f = f.take().and_then(|f| Some(call(f).err()?.into_inner()));
-                    f.is_none()
-                })
+            let (mut f, tag) = (Some(f), domain.tag());
+            let queued = room_for_closure(domain.clone(), || {
+                let call = |f| defer::call(tag, f, Patience::Polls);
+                f = f.take().and_then(|f| Some(call(f).err()?.into_inner()));
+                f.is_none()
             });
             if !queued.await
                 && let Some(f) = f

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
 use grace::driver::{Needed, Passing};
-use grace::{Action, Event, Hint, Sequence};
+use grace::{Action, Event, Hint, Sequence, Urgency};
 
 use super::patience::Away;
 use super::{Driver, GracePeriods, Locked, State, Until};
@@ -49,7 +49,7 @@ impl GracePeriods {
             let took_over = std::mem::take(&mut driver.took_over);
             if let Action::Wait(hint) = state.poll() {
                 let urgency = state.machine().urgency();
-                state.current.must_wait(urgency);
+                state.current.must_wait(urgency == Urgency::Expedited);
                 match until {
                     // The superseded driver has waited already: scan again first.
                     Until::Done(_) if took_over => {}
@@ -66,7 +66,7 @@ impl GracePeriods {
                 None => return,
                 Some(Event::Scanned { holdouts }) => {
                     passing.scanned();
-                    state.watch.holdouts = holdouts;
+                    state.current.holdouts = holdouts;
                 }
                 Some(Event::Completed) => {
                     if state.may_stop(until, state.machine().sequence()) {
@@ -89,8 +89,8 @@ impl GracePeriods {
         match hint {
             Hint::Again => state.away(Away::WORKS, sync::relax),
             Hint::Sleep => {
-                let before = state.pauses;
-                state.pauses = before.saturating_add(1);
+                let before = state.current.pauses;
+                state.current.pauses = before.saturating_add(1);
                 match self.gp_words.links() {
                     None => state.away(Away::sleeps(Duration::ZERO), || self.sleep(driver)),
                     Some(links) => self.sleep_beside_liburcu(state, driver, links, before),

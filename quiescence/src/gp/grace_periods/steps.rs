@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use grace::driver::{Needed, fence_needed};
 use grace::policy::AnyPolicy;
-use grace::{Action, Cookie, Event, Machine, NotGiven, Number, Sequence, Start, Urgency, word};
+use grace::{Action, Cookie, Event, Machine, Number, Sequence, Start, Urgency, word};
 
 use super::patience::{Away, Patience};
 use super::{Attention, Counted, State, Until};
@@ -286,14 +286,11 @@ impl GracePeriods {
     /// for.
     ///
     /// # Panics
-    /// If the cookie is not this domain's: it might never be done.
+    /// As [`Locked::require`].
     #[must_use]
     pub(crate) fn wait(&self, cookie: Cookie, urgency: Urgency, me: Me) -> bool {
         let mut state = self.lock();
-        if let Err(not_given) = state.require(cookie, urgency) {
-            drop(state);
-            panic!("quiescence: {not_given}");
-        }
+        state.require(cookie, urgency);
         self.drive_until(state, cookie, me, Patience::NEW);
         self.sequence().is_done(cookie) //~ no-sharing
     }
@@ -454,15 +451,18 @@ impl<'a> Locked<'a> {
     /// Asks for a full grace period from now on; a thread must drive it.
     pub(crate) fn request(&mut self, urgency: Urgency) -> Cookie {
         let cookie = self.machine().snapshot();
-        assert!(self.require(cookie, urgency).is_ok(), "a snapshot of now is the machine's");
+        self.require(cookie, urgency);
         //~ served-by-the-present
         cookie
     }
 
     /// Asks for the grace period that `cookie` stands for. The lock orders the caller's update
     /// before the fence of a later one [GP-9].
-    pub(super) fn need(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
-        self.steps_mut().machine.require(cookie, urgency)
+    ///
+    /// # Panics
+    /// As [`require`](Self::require).
+    pub(super) fn need(&mut self, cookie: Cookie, urgency: Urgency) {
+        self.steps_mut().machine.require(cookie, urgency).expect("the domain's own cookie");
     }
 
     /// The machine, to be read.
@@ -537,9 +537,9 @@ impl<'a> Locked<'a> {
 
     // ---- steps --------------------------------------------------------------------------------
 
-    /// Carries out the pending action, of which a `Wait` is over, and reports it to the machine; a
-    /// grace period without other readers ends in one step. Returns what was reported last; `None`
-    /// if nothing was to be done, or another driver has taken the place of this one.
+    /// Carries out the pending action, of which a `Wait` is over, and reports it to the machine.
+    /// Returns what was reported; `None` if nothing was to be done, or another driver has taken the
+    /// place of this one.
     pub(super) fn step(&mut self, driver: &Driver) -> Option<Event> {
         let domain = self.domain;
         if domain.is_superseded(driver) {
@@ -574,11 +574,6 @@ impl<'a> Locked<'a> {
         };
         if !self.still_drives(driver) {
             return None;
-        }
-        if event == Event::Alone {
-            // The lock has been held since the readers were counted.
-            self.end_alone();
-            return Some(Event::Completed);
         }
         self.observe(event);
         Some(event)

@@ -9,9 +9,8 @@ use std::time::Duration;
 use grace::Urgency;
 
 use super::{GracePeriods, Locked};
-use crate::event::statistics::Current;
 use crate::event::trace;
-use crate::gp::stall::{Note, Watch};
+use crate::gp::stall::{Current, Note};
 use crate::os::clock;
 
 impl Locked<'_> {
@@ -20,13 +19,12 @@ impl Locked<'_> {
     pub(crate) fn begin(&mut self, timed: bool) -> bool {
         let (sequence, urgency) = (self.machine().sequence(), self.machine().urgency());
         let number = Some(sequence.ended().wrapping_add(1));
-        if self.begun == number || !sequence.in_progress() {
+        if self.current.number == number || !sequence.in_progress() {
             return false;
         }
-        self.begun = number;
-        self.watch = Watch::NEW;
-        self.pauses = 0;
-        self.current = Current::beginning(urgency, timed);
+        let began_ns = timed.then(clock::monotonic_ns);
+        let expedited = urgency == Urgency::Expedited;
+        self.current = Current { number, began_ns, expedited, ..Current::NONE };
         trace::grace_period_began(self.domain().source(), sequence, urgency);
         true
     }
@@ -43,22 +41,20 @@ impl GracePeriods {
     }
 
     pub(super) fn look_at_age(&self, state: &mut Locked<'_>) -> (Option<Note>, Option<Duration>) {
-        let waiting = state.machine().sequence().in_progress();
-        let since_ns = state.current.waits_since_ns.filter(|_| waiting);
-        let Some(since_ns) = since_ns else {
+        if !state.machine().sequence().in_progress() || state.current.waits_since_ns.is_none() {
             return (None, None);
-        };
+        }
         let now_ns = clock::monotonic_ns();
         let expedited = state.machine().urgency() == Urgency::Expedited;
         let limit_ns = self.tuning.stall_after_ns(expedited);
-        let note = state.watch.take_due(now_ns, since_ns, limit_ns).map(|age_ns| {
+        let note = state.current.take_due(now_ns, limit_ns).map(|age_ns| {
             // It is in progress, so one more than have ended.
             let grace_period = state.machine().sequence().ended().wrapping_add(1);
-            trace::stalled(self.source(), grace_period, age_ns, state.watch.holdouts as u64);
+            trace::stalled(self.source(), grace_period, age_ns, state.current.holdouts as u64);
             let (core, identity) = (std::ptr::from_ref(self).cast(), self.observers.identity());
             Note { core, identity, grace_period, age_ns, expedited }
         });
-        let due_ns = state.watch.due_ns(since_ns, limit_ns);
+        let due_ns = state.current.due_ns(limit_ns);
         (note, due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns))))
     }
 

@@ -21,7 +21,6 @@ use super::{hook, places};
 use crate::event::statistics::Statistics;
 use crate::event::trace;
 use crate::gp::grace_periods::Counted;
-use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
 use crate::gp::stall::{Note, Unfinished};
 use crate::gp::wake::LEAVING;
@@ -130,7 +129,7 @@ fn report(
     let domain = domain_state::find(note.core, note.identity)?;
     let core: &DomainState = &domain;
     let is_over = || core.grace_periods.sequence().ended() >= note.grace_period;
-    let (found, unnamed) = find(&core.grace_periods.registry(), core);
+    let (found, unnamed) = find(core);
     if is_over() {
         return None;
     }
@@ -138,18 +137,24 @@ fn report(
         core.grace_periods.counted().and_then(|counted| counted.unfinished(&core.grace_periods));
     let mut holdouts: Vec<Holdout> = Vec::with_capacity(found.len());
     for (index, holding) in found.iter().enumerate() {
-        let mut holdout = holding.describe();
-        // The state was read before the signal, which would wake the thread.
-        holdout.stack = match index {
+        // Before the signal, which would wake the thread.
+        let seen = thread_state::look_at(holding.thread);
+        let stack = match index {
             _ if holding.leaving => Err(StackMissing::ThreadEnded),
             STACKS_MAX.. => Err(StackMissing::EnoughTaken),
-            _ if !may_be_asked(core, holdout.state) => Err(StackMissing::Asleep),
+            _ if !may_be_asked(core, seen.state) => Err(StackMissing::Asleep),
             _ => stack_of(holding),
         };
-        if !holding.is_still_so(core) {
-            holdout.stack = Err(StackMissing::SectionEnded);
-        }
-        holdouts.push(holdout);
+        let is_still_so = holding.is_still_so(core);
+        holdouts.push(Holdout {
+            thread_id: id(holding.thread),
+            thread_name: seen.name,
+            state: seen.state,
+            sleeps_in: seen.sleeps_in,
+            began: holding.began,
+            is_qsbr: holding.qsbr,
+            stack: if is_still_so { stack } else { Err(StackMissing::SectionEnded) },
+        });
     }
     let Unfinished { sections, slots } = unfinished.unwrap_or_default();
     // Stacks may take seconds.
@@ -203,9 +208,12 @@ struct Holding {
 }
 
 /// Up to [`HOLDOUTS_MAX`] holdouts, and how many more there are.
-fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
-    let mut found = Vec::new();
+fn find(core: &DomainState) -> (Vec<Holding>, usize) {
+    // Before the lock, for which a thread may wait whose handler has interrupted the allocator: see
+    // `LiburcuDomain::make_room`.
+    let mut found = Vec::with_capacity(HOLDOUTS_MAX);
     let mut unnamed = 0;
+    let registry = core.grace_periods.registry();
     for slot in registry.holding_up(core.grace_periods.announced()) {
         // Relaxed: it is only reported.
         let word = slot.word().load(Relaxed);
@@ -229,20 +237,6 @@ fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
 }
 
 impl Holding {
-    /// What the thread is doing; without its stack.
-    fn describe(&self) -> Holdout {
-        let seen = thread_state::look_at(self.thread);
-        Holdout {
-            thread_id: id(self.thread),
-            thread_name: seen.name,
-            state: seen.state,
-            sleeps_in: seen.sleeps_in,
-            began: self.began,
-            is_qsbr: self.qsbr,
-            stack: Err(StackMissing::Unsupported),
-        }
-    }
-
     /// Whether the same thread is in the same section.
     fn is_still_so(&self, core: &DomainState) -> bool {
         // Under the lock a slot does not change hands, and is not unregistered. Once a program's
@@ -321,7 +315,7 @@ mod tests {
         slot.enter_outermost(&core.grace_periods.gp_words.gp, location);
         core.grace_periods.lock().request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
-        let (found, unnamed) = find(&core.grace_periods.registry(), &core);
+        let (found, unnamed) = find(&core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
         assert_eq!((holding.thread, unnamed), (thread::id(), 0));
         assert_eq!(holding.began, Some(location));
@@ -333,7 +327,7 @@ mod tests {
         assert!(!holding.is_still_so(&core), "it has ended");
         slot.enter_outermost(&core.grace_periods.gp_words.gp, location);
         assert!(!holding.is_still_so(&core), "this one began after the grace period");
-        assert!(find(&core.grace_periods.registry(), &core).0.is_empty());
+        assert!(find(&core).0.is_empty());
         slot.leave();
         core.grace_periods.unregister(slot);
         let stranger = Holding { thread: thread::id() + 1, ..found[0] };
@@ -356,7 +350,7 @@ mod tests {
         slot.enter_outermost(&core.grace_periods.gp_words.gp, Location::caller());
         core.grace_periods.lock().request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
-        let (found, _) = find(&core.grace_periods.registry(), &core);
+        let (found, _) = find(&core);
         let [holding] = &found[..] else { panic!("{}", found.len()) };
         assert!(holding.is_still_so(&core));
         let word = slot.word().load(Relaxed);

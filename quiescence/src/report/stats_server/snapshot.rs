@@ -173,7 +173,7 @@ fn look(core: &DomainState) -> (&'static str, Option<(u64, u64)>, Option<Longest
             // A section under the latest number may have begun just now.
             at_least_ns: if turns == 0 { 0 } else { waits_ns },
         });
-        (Engine::of_policy(*machine.policy()).name(), reader)
+        (Engine::of_policy(machine.policy()).name(), reader)
     };
     (engine, in_progress, longest_reader)
 }
