@@ -28,8 +28,9 @@ where
     /// Whether its key was handed on.
     without_key: Cell<bool>,
     pub(super) left: Left<Entry<K, V>>,
-    /// Whether the update has tried to change a bucket that has a node, or whose table grows. Only
-    /// then it tends the one and moves others, which bounds the number of nodes that it leaves.
+    /// Whether the update has been on the slow road: its bucket has a node, its table grows, or
+    /// others changed the bucket meanwhile. Only the first time it tends a node and moves other
+    /// buckets, which bounds the number of nodes that it leaves.
     pub(super) has_tried: Cell<bool>,
     /// Whether the update may wait at the limit.
     waits: bool,
