@@ -203,7 +203,8 @@ impl<K: ThreadTag> Qsbr<K> {
     }
 
     fn slot(&self) -> &Slot {
-        // SAFETY: registered by `Domain::qsbr`, unregistered in `drop`; `self.domain` keeps the memory.
+        // SAFETY: registered by `Domain::qsbr`, unregistered in `drop`; `self.domain` keeps the
+        // memory.
         unsafe { &*self.slot.0 }
     }
 }

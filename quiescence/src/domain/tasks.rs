@@ -46,9 +46,9 @@ impl<K: DomainTag> Waiter<K> {
         self.domain.core()
     }
 
-    /// Ready if the grace period of `cookie` has ended, each time of the same one; else has the task
-    /// told when it has. For a task whose waker is known already it takes no lock, but to
-    /// take a step of the grace period, if it is free.
+    /// Ready if the grace period of `cookie` has ended, each time of the same one; else has the
+    /// task told when it has. For a task whose waker is known already it takes no lock, but to take
+    /// a step of the grace period, if it is free.
     fn poll(&mut self, cookie: Cookie, context: &mut Context<'_>) -> Poll<()> {
         if self.is_done(cookie) {
             self.told = None; // it is not known any more; see `knows`
