@@ -369,7 +369,7 @@ fn every_macro_is_used_without_a_warning() {
         for more in
             [&["-O2"][..], &["-O0", "-D_LGPL_SOURCE"], &["-O2", "-D_LGPL_SOURCE", "-DDEBUG_RCU"]]
         {
-            // A pedant's warnings are the parser's; those of what comes after it are the others'.
+            // `-Wpedantic` adds warnings of the parser alone; later passes warn in the other runs.
             let pedantic = &["-Wpedantic", "-DPEDANTIC", "-fsyntax-only"][..];
             for last in [pedantic, &["-c", "-o", "/dev/null"]] {
                 let mut options = vec!["-Wall", "-Wextra", "-Werror"];

@@ -61,7 +61,7 @@ static void works(long times)
 
 CASE(pauses_in_a_fork)
 {
-	/* The process ends with a fork that does not. */
+	/* A fork that hangs ends the process. */
 	alarm(30);
 	queue = urcu_workqueue_create(0, -1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 	CHECK_EQUAL(pthread_atfork(pause_it, resume_it, create_its_worker), 0);

@@ -315,8 +315,9 @@ fn attention_or_forget(domain: &DomainState, task: &mut Task) -> Attention {
         // the worker may leave it to its thread), so within `2 * lazy_ns`.
         task.due_ns = task.due_ns.min(lazily_at_ns);
     }
-    // After the queues: running them is what puts objects into `kept`.
-    let kept_due_ns = domain.kept.due_ns();
+    // After the queues: running them is what puts objects into `kept`. Not before now, so that its
+    // next turn comes after those of all domains that are due by now.
+    let kept_due_ns = domain.kept.due_ns().map(|due_ns| due_ns.max(now_ns));
     if let Some(due_ns) = kept_due_ns {
         // If it stays for these alone, which may be due late, it is not announced: what is queued
         // from now on brings its turn forward.
@@ -450,6 +451,8 @@ mod tests {
     use crate::os::forking;
     use crate::os::sync::AtomicPtr;
     use crate::reclaim::domain_state::Named;
+    use crate::reclaim::free::{Address, Boxed, Callback};
+    use crate::reclaim::stream::Stored;
     use crate::reclaim::thread_queue::{Contents, add};
 
     /// Has the worker end in its next turn.
@@ -564,6 +567,22 @@ mod tests {
         domain.retire(Box::new(8));
         assert!(due_ns(&mut |_| ()).is_none_or(|due_ns| due_ns < LATE_NS), "it waits too long");
         drop(protected);
+    }
+
+    /// A past error: while hazard domains ended, one after the other, whose objects were protected,
+    /// the domain that adopts these was due before all others again at the end of each turn.
+    #[test]
+    fn a_domain_whose_turn_ends_is_due_after_those_that_are_due_by_then() {
+        let (ended, adopts) = (HazardDomain::new(), HazardDomain::new());
+        let [ended, core] = [&ended, &adopts].map(domain_state::Named::core);
+        let mut payload = Address::<Boxed<u8>>(Box::into_raw(Box::new(7)));
+        let one = Stored { kind: &Address::<Boxed<u8>>::KIND, payload: (&raw mut payload).cast() };
+        ended.kept.keep(&one);
+        rescan::move_to(ended, core);
+        let began_ns = clock::monotonic_ns();
+        let mut task = Task::new(adopts.handle().downgrade(), began_ns, began_ns);
+        assert_eq!(attention_or_forget(core, &mut task), Attention::AtTick);
+        assert!(task.due_ns >= began_ns, "{} < {began_ns}", task.due_ns);
     }
 
     /// A turn in the domain when its open callbacks have waited long enough.
