@@ -24,26 +24,13 @@ fn deb(output: &Path, environment: &[(&str, &str)]) -> Output {
     command.envs(environment.iter().copied()).output().expect("xtask runs")
 }
 
-type Packages = BTreeMap<String, PathBuf>;
-
-/// The packages, by their names; made twice of the same sources, at once, for all tests.
-fn made() -> &'static [Packages; 2] {
-    static MADE: OnceLock<[Packages; 2]> = OnceLock::new();
-    let place = |name: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    MADE.get_or_init(|| {
-        xtask::compat::built();
-        std::thread::scope(|scope| {
-            let again = scope.spawn(|| made_in(&place("packages-again")));
-            [made_in(&place("packages")), again.join().expect("they are made")]
-        })
-    })
+/// The packages, by their names; made once.
+fn packages() -> &'static BTreeMap<String, PathBuf> {
+    static MADE: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
+    MADE.get_or_init(|| made_in(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages")))
 }
 
-fn packages() -> &'static Packages {
-    &made()[0]
-}
-
-fn made_in(output: &Path) -> Packages {
+fn made_in(output: &Path) -> BTreeMap<String, PathBuf> {
     let made = deb(output, &[("DEBFULLNAME", "Ada Example"), ("DEBEMAIL", "ada@example.org")]);
     let (paths, _) = expect_code(&made, 0);
     let paths = paths.lines().map(PathBuf::from);
@@ -245,8 +232,9 @@ fn debian_s_checker_has_neither_errors_nor_warnings() {
 #[test]
 fn the_same_sources_make_the_same_packages() {
     needs::or_return!(Dpkg);
-    let [packages, again] = made();
-    for (name, package) in packages {
+    let directory = scratch();
+    let again = made_in(directory.path());
+    for (name, package) in packages() {
         assert!(fs::read(package).unwrap() == fs::read(&again[name]).unwrap(), "{name} differs");
     }
 }
