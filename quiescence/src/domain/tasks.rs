@@ -115,6 +115,9 @@ impl<K: DomainTag> Drop for Waiter<K> {
     }
 }
 
+// Nothing in it is pinned.
+impl<K: DomainTag> Unpin for Waiter<K> {}
+
 /// Requests the grace period of a cookie that this domain has given. Ready when it has ended.
 pub(crate) fn grace_period<K: DomainTag>(
     domain: Domain<K>,
@@ -288,6 +291,9 @@ impl<K: DomainTag> Barrier<K> {
         }
     }
 }
+
+// Nothing in it is pinned.
+impl<K: DomainTag> Unpin for Barrier<K> {}
 
 impl<K: DomainTag> Drop for Barrier<K> {
     /// The thread continues, and wakes no task.

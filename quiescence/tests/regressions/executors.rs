@@ -3,7 +3,8 @@
 
 use crate::common::*;
 
-use quiescence::{report::Statistics, tag::Sleepable};
+use quiescence::report::Statistics;
+use quiescence::tag::{DomainTag, Sleepable};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
@@ -498,4 +499,16 @@ fn tasks_that_are_aborted_while_they_wait_leave_the_others_their_turn() {
             }
         });
     }
+}
+
+/// Where the domain's tag was a parameter, they had to be pinned, though nothing in them is.
+#[test]
+fn waits_in_any_domain_could_not_move() {
+    fn moves(_: impl Future + Unpin) {}
+    fn in_any<K: DomainTag>(domain: &Domain<K>) {
+        moves(domain.synchronize_async());
+        moves(domain.wait_async(domain.cookie()));
+        moves(domain.barrier_async());
+    }
+    in_any(&Domain::new());
 }
