@@ -270,7 +270,7 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
                 locked: Lock::new(Locked {
                     machine: SrcuMachine::new(delay, FIRST),
                     queue: Queue::EMPTY,
-                    callbacks: Segments::new(grace::Sequence::from_bits(FIRST.to_bits())),
+                    callbacks: Segments::new(FIRST),
                     queued: 0,
                     driver: None,
                     scan: Due::NOW,
@@ -371,7 +371,7 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
                 own.queued = own.queued.wrapping_add(1);
                 own.callbacks.push(1);
                 // There is room: no more than two grace periods are waited for.
-                own.callbacks.accelerate(grace::Cookie::from_bits(cookie.to_bits()));
+                own.callbacks.accelerate(cookie);
             }
             (cookie, wakes)
         });
@@ -605,9 +605,8 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
                         Event::Flipped
                     }
                     Action::HandOut { sequence, delay_jiffies } => {
-                        let ended = grace::Sequence::from_bits(sequence.to_bits());
                         let is_first = own.callbacks.ready() == 0;
-                        own.callbacks.advance(ended);
+                        own.callbacks.advance(sequence);
                         let due = own.due(Wait::Jiffies(delay_jiffies), now_ns, self.tick_ns);
                         if is_first || due.left_ns(now_ns) < own.hand_out.left_ns(now_ns) {
                             own.hand_out = due;
