@@ -25,13 +25,11 @@ impl Wait {
     }
 }
 
-/// What a delay function may look at.
+/// What a delay function may look at; a grace period is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Situation {
     /// Somebody in a hurry waits for this grace period or a later one.
     pub is_expedited: bool,
-    /// A grace period is in progress.
-    pub in_progress: bool,
     /// How often the tick came since it began.
     pub age_jiffies: u32,
 }
@@ -96,8 +94,6 @@ pub struct Published {
     /// How often a phase of an expedited grace period may get "no wait" (`SRCU_MAX_NODELAY_PHASE`);
     /// `None` for as often as it likes.
     pub no_delay_per_phase_max: Option<u32>,
-    /// Whether "no wait" while no grace period is in progress counts as well.
-    pub counts_when_idle: bool,
     /// Whether each failed check asks, and so counts, or a run only once.
     pub asks_after_each_check: bool,
     /// How long callbacks wait.
@@ -117,7 +113,6 @@ impl Published {
         age: Age::Ignored,
         interval_jiffies_max: 1,
         no_delay_per_phase_max: None,
-        counts_when_idle: false,
         asks_after_each_check: true,
         callbacks: CallbackDelay::LikeWorker,
         runs_per_jiffy_max: None,
@@ -131,18 +126,13 @@ impl Published {
         age: Age::FromFirstTick,
         interval_jiffies_max: 10,
         no_delay_per_phase_max: Some(1),
-        counts_when_idle: true,
         runs_per_jiffy_max: Some(100),
         ..Self::V5_18
     };
 
     /// The first fix that was proposed: three in place of one, and the age from the second tick on.
-    pub const FIRST_DIFF: Self = Self {
-        age: Age::PastFullJiffy,
-        no_delay_per_phase_max: Some(3),
-        counts_when_idle: false,
-        ..Self::V5_19_RC1
-    };
+    pub const FIRST_DIFF: Self =
+        Self { age: Age::PastFullJiffy, no_delay_per_phase_max: Some(3), ..Self::V5_19_RC1 };
 
     /// The experiment that showed where the time went: without the block that counts.
     pub const BLOCK_REMOVED: Self = Self { no_delay_per_phase_max: None, ..Self::FIRST_DIFF };
@@ -164,18 +154,15 @@ impl Published {
     }
 
     fn jiffies(&self, count: &mut u32, now: Situation) -> u32 {
-        let mut jiffies = if now.is_expedited { 0 } else { self.interval_jiffies };
-        if now.in_progress {
-            let added = match self.age {
-                Age::Ignored => 0,
-                Age::FromFirstTick => now.age_jiffies,
-                Age::PastFullJiffy => now.age_jiffies.saturating_sub(1),
-            };
-            jiffies = jiffies.saturating_add(added);
-        }
+        let interval = if now.is_expedited { 0 } else { self.interval_jiffies };
+        let added = match self.age {
+            Age::Ignored => 0,
+            Age::FromFirstTick => now.age_jiffies,
+            Age::PastFullJiffy => now.age_jiffies.saturating_sub(1),
+        };
+        let mut jiffies = interval.saturating_add(added);
         if let Some(limit) = self.no_delay_per_phase_max
             && jiffies == 0
-            && (now.in_progress || self.counts_when_idle)
         {
             if *count <= limit {
                 *count = count.saturating_add(1);

@@ -356,11 +356,7 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
     }
 
     fn situation(&self) -> Situation {
-        Situation {
-            is_expedited: self.is_expedited(),
-            in_progress: self.phase != Phase::Idle,
-            age_jiffies: self.age_jiffies,
-        }
+        Situation { is_expedited: self.is_expedited(), age_jiffies: self.age_jiffies }
     }
 
     fn reset_count(&mut self) {
@@ -372,7 +368,7 @@ impl<D: Delay, S: Steps> SrcuMachine<D, S> {
     /// A grace period begins. Returns how long the worker waits before its first run.
     fn begin(&mut self) -> Wait {
         let mut count = if self.steps.omits("reset-count") { self.count } else { 0 };
-        let now = Situation { in_progress: true, age_jiffies: 0, ..self.situation() };
+        let now = Situation { age_jiffies: 0, ..self.situation() };
         let wait = self.delay.first_wait(&mut count, now);
         (self.sequence, self.phase) = (self.sequence.begin(), Phase::Scan1);
         (self.age_jiffies, self.count) = (0, count);

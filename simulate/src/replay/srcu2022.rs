@@ -171,11 +171,6 @@ impl Model {
         let is_mended = old > 990.0 && mended.iter().all(|ms| *ms < 12.0);
         said.statement("blocks", &awake_ms.map(|ms| format!("{ms:.3}")), is_mended);
 
-        let outside = Published { counts_when_idle: true, ..Published::FIRST_DIFF };
-        let seconds = [Published::FIRST_DIFF, outside].map(|delay| self.loop_s(delay, 8_000));
-        let is_as_slow = seconds.iter().all(|s| Row::in_band(s / said.value("first-diff seconds")));
-        said.statement("nested", &seconds.map(|s| format!("{s:.1}")), is_as_slow);
-
         let boots = [Published::V5_19_RC1, Published::V5_18]
             .map(|delay| [1, 10, 100].map(|requests| self.boot_of_requests_s(delay, requests)));
         let [slow, fast] = boots;
@@ -277,8 +272,7 @@ mod tests {
     /// nothing is published of. (Which rows fit, `rcu simulate --published` has on record.)
     #[test]
     fn no_row_fits_by_being_given() {
-        const GIVEN: [&str; 3] =
-            ["boot: 5.18, user and system time", "first diff, its block", "one grace period for"];
+        const GIVEN: [&str; 2] = ["boot: 5.18, user and system time", "one grace period for"];
         let predicted = rows().into_iter().filter(|row| row.role == Role::Predicted);
         for row in predicted.filter(|row| row.fit() == Fit::Fits) {
             let is_given = GIVEN.iter().any(|given| row.figure.starts_with(given));
