@@ -30,6 +30,11 @@ pub(crate) use options::SimulateArgs;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
 
+/// How a run ends, which may have been interrupted, or have found something broken.
+fn exit(output: &mut Output, is_broken: bool) -> Exit {
+    output.exit(if is_broken { Exit::Violation } else { Exit::Ok })
+}
+
 /// Runs `rcu simulate`.
 pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     if args.list {

@@ -109,7 +109,7 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
         vary::print(&varied, output);
     }
     broken.iter().for_each(|text| output.note(text));
-    Ok(output.exit(if broken.is_empty() { Exit::Ok } else { Exit::Violation }))
+    Ok(super::exit(output, !broken.is_empty()))
 }
 
 /// The source of the engines over CPUs.

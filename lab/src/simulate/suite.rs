@@ -84,7 +84,7 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
         let (case, aim) = (judged.case.workload.name, &RECORDED.words[&target.aim][0]);
         output.note(format!("{case}: {aim} was met when it was recorded"));
     }
-    Ok(output.exit(if broken.is_empty() { Exit::Ok } else { Exit::Violation }))
+    Ok(super::exit(output, !broken.is_empty()))
 }
 
 /// The cases that were asked for.

@@ -78,7 +78,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     for fault in &faults {
         output.note(fault);
     }
-    Ok(output.exit(if faults.is_empty() { Exit::Ok } else { Exit::Violation }))
+    Ok(super::exit(output, !faults.is_empty()))
 }
 
 /// Engines at fault: those that wanted callbacks run too early, or that no thread had queued.
