@@ -131,6 +131,7 @@ impl<'d, C: Callback> Timed<'d, C> {
     ///
     /// # Panics
     /// If its grace period has not ended; and in a hazard domain, unless it is an address.
+    #[must_use = "the worker is to be told of what is kept"]
     pub(crate) fn end(self, amount: Amount) -> bool {
         assert!(self.is_ripe(), "its grace period has not ended");
         let domain = self.pending.domain;

@@ -52,7 +52,8 @@ pub(crate) fn retire_box_over<K: Named, T: Send + 'static>(
 ) {
     let amount = Amount::object(bytes as u64);
     if object.is_ripe() && may_free_here() {
-        object.end(amount);
+        let is_kept = object.end(amount);
+        assert!(!is_kept, "no slot names what cells of a domain hold");
         return;
     }
     let object = object.into_pending();
@@ -178,7 +179,7 @@ fn may_replace_over_limit(tag: &dyn Named, bytes: Option<usize>) -> bool {
 /// deep in other drops, retires it over the limit.
 pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: Timed<'_, Value<P>>) {
     if value.is_ripe() && may_free_here() {
-        value.end(Amount::NONE); // no slot names a value
+        let _is_kept = value.end(Amount::NONE); // no slot names a value
         return;
     }
     let _queued: Result<(), _> = defer::retire_value(tag, value.into_pending(), Patience::Over);
