@@ -297,3 +297,53 @@ fn a_hash_that_updated_its_map_had_it_move_entries_without_end() {
     }
     assert_eq!((COUNTS.len() as u64, COPIED_COUNTS.len() as u64), (KEYS + 4, KEYS + 4));
 }
+
+thread_local! {
+    /// How often the key 2 was compared, and whether that replaces the key 1 now.
+    static COMPARED: Cell<(u32, bool)> = const { Cell::new((0, false)) };
+    static REPLACED: HashMap<Unstable, u64, BuildHasherDefault<Constant>> = HashMap::default();
+}
+
+/// A key. Who compares another one with the key 2 has the key 1 replaced.
+#[derive(Clone, Copy)]
+struct Unstable(u64);
+
+impl Hash for Unstable {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl Weigh for Unstable {
+    const OWNS: bool = false;
+}
+
+impl PartialEq for Unstable {
+    fn eq(&self, other: &Self) -> bool {
+        let (times, replaces) = COMPARED.get();
+        if self.0 > 2 && other.0 == 2 && replaces {
+            assert!(times < 100, "it is compared at each try");
+            COMPARED.set((times + 1, false));
+            REPLACED.with(|map| map.insert(Self(1), times.into()));
+            COMPARED.set((times + 1, true));
+        }
+        self.0 == other.0
+    }
+}
+
+impl Eq for Unstable {}
+
+/// An update that another one came before compared all keys again, without end if that was made by
+/// the comparison.
+#[test]
+fn an_update_compared_keys_anew_at_each_try() {
+    REPLACED.with(|map| {
+        map.extend((1..=2).map(|key| (Unstable(key), 0)));
+        COMPARED.set((0, true));
+        assert!(map.insert(Unstable(3), 0));
+        COMPARED.set((COMPARED.get().0, false));
+        assert_eq!(map.len(), 3);
+    });
+    let (times, _) = COMPARED.get();
+    assert!((1..=2).contains(&times), "before its bucket is busy, and then: {times}");
+}

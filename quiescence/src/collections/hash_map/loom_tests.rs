@@ -87,7 +87,7 @@ impl World {
         {
             return f(&mut bucket, found);
         }
-        let mut seen = Seen { found: None, others: Vec::new() };
+        let mut seen = Seen::new(None);
         loop {
             let mut table = self.table();
             // SAFETY: nothing is freed before the end of the model.

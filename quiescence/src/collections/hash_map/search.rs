@@ -7,6 +7,8 @@
 //! lock, checks the entry, and takes the lock again. So if a `Hash` or an `Eq` panics, nothing is
 //! half done, and if it uses the map, it does not wait for this update.
 
+use std::collections::BTreeSet;
+use std::ptr;
 use std::sync::atomic::Ordering::Acquire;
 
 use equivalent::Equivalent;
@@ -92,11 +94,17 @@ pub(super) struct Seen<E> {
     pub(super) found: Option<*const E>,
     /// Entries of other keys, in the order in which they were found.
     pub(super) others: Vec<*const E>,
+    /// Those that were found before the last look.
+    known: BTreeSet<*const E>,
 }
 
 impl<E> Seen<E> {
+    pub(super) const fn new(found: Option<*const E>) -> Self {
+        Self { found, others: Vec::new(), known: BTreeSet::new() }
+    }
+
     /// Looks at the entries with this hash until it finds the one of the key, which `is_key`
-    /// accepts: user code.
+    /// accepts: user code. Those of other keys are compared once.
     ///
     /// # Safety
     /// As [`search`].
@@ -106,9 +114,9 @@ impl<E> Seen<E> {
         hash: u64,
         is_key: &impl Fn(&E) -> bool,
     ) {
-        self.others.clear();
+        self.known.extend(self.others.drain(..));
         let is_it = |entry: &E| {
-            let is_it = is_key(entry);
+            let is_it = !self.known.contains(&ptr::from_ref(entry)) && is_key(entry);
             if !is_it {
                 self.others.push(entry);
             }

@@ -488,7 +488,7 @@ where
     ) -> Result<Held<'l, K, V>, Option<At<K, V>>> {
         let known = if let Wants::This(entry) = wants { Some(entry) } else { None };
         let tag = tags::of_hash(hash);
-        let mut seen = Seen { found: known, others: Vec::new() };
+        let mut seen = Seen::new(known);
         let mut tends = !garbage.has_tried.replace(true);
         let table = self.own_table();
         if tends && table.next().is_some() {
